@@ -1,0 +1,3 @@
+//! The `kovar` program.
+
+fn main() {}

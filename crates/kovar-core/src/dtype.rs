@@ -1,0 +1,164 @@
+//! Element types: plain numbers and the quantised blocks of GGUF.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::UnknownDType;
+
+/// The element type of a value.
+///
+/// A *plain* dtype stores every element on its own. A *block* dtype (the `Q…` types) stores
+/// [`block_len`](DType::block_len) consecutive elements of a row together in
+/// [`block_bytes`](DType::block_bytes) bytes, so rows are whole numbers of blocks.
+///
+/// Source of the block layouts: the GGUF specification and ggml's `ggml-common.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32 (bfloat16).
+    BF16,
+    /// Two's complement 32-bit integer.
+    I32,
+    /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
+    Q4_0,
+    /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
+    Q4_1,
+    /// 32 elements of 5 bits with an f16 scale: `d * (q - 16)`.
+    Q5_0,
+    /// 32 elements of 5 bits with an f16 scale and minimum: `d * q + m`.
+    Q5_1,
+    /// 32 elements of 8 bits with an f16 scale: `d * q`.
+    Q8_0,
+    /// A super-block of 256 elements of 4 bits; 8 sub-blocks with 6-bit scales and minima.
+    Q4K,
+    /// A super-block of 256 elements of 5 bits; 8 sub-blocks with 6-bit scales and minima.
+    Q5K,
+    /// A super-block of 256 elements of 6 bits; 16 sub-blocks with 8-bit scales.
+    Q6K,
+}
+
+struct Row {
+    dtype: DType,
+    name: &'static str,
+    block_len: usize,
+    block_bytes: usize,
+}
+
+const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: usize) -> Row {
+    Row {
+        dtype,
+        name,
+        block_len,
+        block_bytes,
+    }
+}
+
+/// One row per dtype, in the order of the enum.
+const TABLE: [Row; 12] = [
+    row(DType::F32, "F32", 1, 4),
+    row(DType::F16, "F16", 1, 2),
+    row(DType::BF16, "BF16", 1, 2),
+    row(DType::I32, "I32", 1, 4),
+    row(DType::Q4_0, "Q4_0", 32, 18),
+    row(DType::Q4_1, "Q4_1", 32, 20),
+    row(DType::Q5_0, "Q5_0", 32, 22),
+    row(DType::Q5_1, "Q5_1", 32, 24),
+    row(DType::Q8_0, "Q8_0", 32, 34),
+    row(DType::Q4K, "Q4_K", 256, 144),
+    row(DType::Q5K, "Q5_K", 256, 176),
+    row(DType::Q6K, "Q6_K", 256, 210),
+];
+
+impl DType {
+    /// Every dtype, in the order of the enum.
+    pub const ALL: [DType; 12] = {
+        let mut all = [DType::F32; 12];
+        let mut i = 0;
+        while i < all.len() {
+            all[i] = TABLE[i].dtype;
+            i += 1;
+        }
+        all
+    };
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// The name used by GGUF tools: `F32`, `Q4_K`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Elements stored together: 1 for plain dtypes, 32 or 256 for blocks.
+    pub fn block_len(self) -> usize {
+        self.row().block_len
+    }
+
+    /// Bytes of one block (of one element for plain dtypes).
+    pub fn block_bytes(self) -> usize {
+        self.row().block_bytes
+    }
+
+    /// Whether this is a quantised block dtype.
+    pub fn is_quantized(self) -> bool {
+        self.block_len() > 1
+    }
+
+    /// Whether this is a plain floating-point dtype.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16 | DType::BF16)
+    }
+
+    /// Bytes of `elements` consecutive elements; `None` if they are not whole blocks or the
+    /// byte count overflows.
+    pub fn bytes_for(self, elements: usize) -> Option<usize> {
+        if !elements.is_multiple_of(self.block_len()) {
+            return None;
+        }
+        (elements / self.block_len()).checked_mul(self.block_bytes())
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = UnknownDType;
+
+    /// Reads a name as [`DType::name`] writes it, in either case.
+    fn from_str(name: &str) -> Result<Self, UnknownDType> {
+        TABLE
+            .iter()
+            .find(|row| row.name.eq_ignore_ascii_case(name))
+            .map(|row| row.dtype)
+            .ok_or_else(|| UnknownDType { name: name.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (i, dtype) in DType::ALL.into_iter().enumerate() {
+            assert_eq!(dtype as usize, i);
+            assert_eq!(dtype.name().parse::<DType>().unwrap(), dtype);
+        }
+    }
+
+    #[test]
+    fn partial_blocks_have_no_size() {
+        assert_eq!(DType::Q4_0.bytes_for(64), Some(36));
+        assert_eq!(DType::Q4_0.bytes_for(33), None);
+        assert_eq!(DType::F32.bytes_for(usize::MAX), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Reference codecs of the quantised block formats.

@@ -1,0 +1,1 @@
+//! Model files for kovar: GGUF and safetensors, memory-mapped.

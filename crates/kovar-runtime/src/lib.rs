@@ -1,0 +1,1 @@
+//! Placement, memory planning, plans and sessions of kovar.

@@ -1,0 +1,1 @@
+//! Tokenizers, chat templates, samplers and language models of kovar.

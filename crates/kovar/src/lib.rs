@@ -1,0 +1,1 @@
+//! A tensor runtime for running AI models on one's own machine.
