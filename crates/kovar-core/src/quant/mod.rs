@@ -1,1 +1,206 @@
-//! Reference codecs of the quantised block formats.
+//! Reference codecs of the element types: plain floats and the quantised blocks of GGUF.
+//!
+//! They are written for clarity and follow the file layouts bit by bit; the backends have faster
+//! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
+//! whole blocks: a row, a tensor, a file's worth.
+//!
+//! | dtype | file | elements | bytes | an element is |
+//! |---|---|---|---|---|
+//! | F32, F16, BF16 | plain | 1 | 4, 2, 2 | itself |
+//! | Q4_0, Q5_0 | [`legacy`] | 32 | 18, 22 | `d * (q - 8)`, `d * (q - 16)` |
+//! | Q4_1, Q5_1 | [`legacy`] | 32 | 20, 24 | `d * q + m` |
+//! | Q8_0 | [`legacy`] | 32 | 34 | `d * q` |
+//! | Q4_K, Q5_K | [`k`] | 256 | 144, 176 | `(d * scale) * q - (dmin * min)` |
+//! | Q6_K | [`k`] | 256 | 210 | `(d * scale) * (q - 32)` |
+//!
+//! Decoding is plain f32 arithmetic in the order the table shows, each operation rounded on its
+//! own (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package
+//! exactly. Multi-byte fields are little-endian on every machine.
+//!
+//! [`activation`] is the 8-bit code of activations inside integer products; it is no file format.
+//!
+//! Source of the layouts: the GGUF specification and ggml's `ggml-common.h`.
+
+pub mod activation;
+pub mod k;
+pub mod legacy;
+mod plain;
+mod search;
+
+use bytemuck::{Pod, Zeroable};
+use half::f16;
+
+use crate::DType;
+use crate::error::CodecError;
+
+pub use k::{BlockQ4K, BlockQ5K, BlockQ6K};
+pub use legacy::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
+
+/// An f16 as it lies in a file: two bytes, little-endian, of any alignment.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct F16Bytes(pub [u8; 2]);
+
+impl F16Bytes {
+    /// Rounds to the nearest f16, ties to even; beyond the f16 range the result is infinite.
+    pub fn from_f32(value: f32) -> Self {
+        Self(f16::from_f32(value).to_le_bytes())
+    }
+
+    /// The value, exactly.
+    pub fn to_f32(self) -> f32 {
+        f16::from_le_bytes(self.0).to_f32()
+    }
+}
+
+/// A quantised block of `N` elements with the layout of the file (alignment 1, no padding).
+///
+/// Blocks are plain old data, so `bytemuck::try_cast_slice` reads them in place from any bytes.
+pub trait Block<const N: usize>: Pod {
+    /// The dtype whose block this is.
+    const DTYPE: DType;
+
+    /// The elements of the block, for any bits: damaged scales give odd or non-finite numbers.
+    fn decode(&self) -> [f32; N];
+
+    /// The block that stands for `values`; see [`encode`] for the rounding.
+    fn encode(values: &[f32; N]) -> Self;
+}
+
+/// Decodes whole blocks of `dtype` into f32.
+///
+/// `out.len()` is the element count and `bytes` must be exactly as long as that many elements
+/// are. Any bytes decode: the content of a block is never an error.
+///
+/// # Errors
+/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `out` is not
+/// a whole number of blocks, [`CodecError::WrongSize`] if `bytes` is shorter or longer.
+pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
+    check_sizes(dtype, out.len(), bytes.len())?;
+    match dtype {
+        DType::F32 => plain::decode_f32(bytes, out),
+        DType::F16 => plain::decode_f16(bytes, out),
+        DType::BF16 => plain::decode_bf16(bytes, out),
+        DType::I32 => return Err(CodecError::NotNumeric { dtype }),
+        DType::Q4_0 => decode_blocks::<BlockQ4_0, _>(bytes, out),
+        DType::Q4_1 => decode_blocks::<BlockQ4_1, _>(bytes, out),
+        DType::Q5_0 => decode_blocks::<BlockQ5_0, _>(bytes, out),
+        DType::Q5_1 => decode_blocks::<BlockQ5_1, _>(bytes, out),
+        DType::Q8_0 => decode_blocks::<BlockQ8_0, _>(bytes, out),
+        DType::Q4K => decode_blocks::<BlockQ4K, _>(bytes, out),
+        DType::Q5K => decode_blocks::<BlockQ5K, _>(bytes, out),
+        DType::Q6K => decode_blocks::<BlockQ6K, _>(bytes, out),
+    }
+    Ok(())
+}
+
+/// Encodes f32 values as whole blocks of `dtype`.
+///
+/// `values.len()` is the element count and `out` must be exactly as long as that many elements
+/// are.
+///
+/// - F16 and BF16 round to nearest, ties to even.
+/// - Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 round as ggml's reference does: finite values give the same
+///   bytes as the `gguf` Python package.
+/// - Q4_K, Q5_K and Q6_K search each sub-block for the scale (and minimum) of least squared
+///   error, weighted by magnitude; another encoder's bytes may differ and be as good.
+///
+/// A block with a NaN or an infinity in it, or whose scale leaves the f16 range, decodes to
+/// non-finite numbers throughout; it is never taken for good data.
+///
+/// # Errors
+/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `values` is
+/// not a whole number of blocks, [`CodecError::WrongSize`] if `out` is shorter or longer.
+pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecError> {
+    check_sizes(dtype, values.len(), out.len())?;
+    match dtype {
+        DType::F32 => plain::encode_f32(values, out),
+        DType::F16 => plain::encode_f16(values, out),
+        DType::BF16 => plain::encode_bf16(values, out),
+        DType::I32 => return Err(CodecError::NotNumeric { dtype }),
+        DType::Q4_0 => encode_blocks::<BlockQ4_0, _>(values, out),
+        DType::Q4_1 => encode_blocks::<BlockQ4_1, _>(values, out),
+        DType::Q5_0 => encode_blocks::<BlockQ5_0, _>(values, out),
+        DType::Q5_1 => encode_blocks::<BlockQ5_1, _>(values, out),
+        DType::Q8_0 => encode_blocks::<BlockQ8_0, _>(values, out),
+        DType::Q4K => encode_blocks::<BlockQ4K, _>(values, out),
+        DType::Q5K => encode_blocks::<BlockQ5K, _>(values, out),
+        DType::Q6K => encode_blocks::<BlockQ6K, _>(values, out),
+    }
+    Ok(())
+}
+
+fn check_sizes(dtype: DType, elements: usize, actual: usize) -> Result<(), CodecError> {
+    if !dtype.is_float() && !dtype.is_quantized() {
+        return Err(CodecError::NotNumeric { dtype });
+    }
+    let expected = dtype
+        .bytes_for(elements)
+        .ok_or(CodecError::PartialBlock { dtype, elements })?;
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(CodecError::WrongSize {
+            dtype,
+            elements,
+            expected,
+            actual,
+        })
+    }
+}
+
+/// The sizes have been checked, so the zip ends neither side early.
+fn decode_blocks<B: Block<N>, const N: usize>(bytes: &[u8], out: &mut [f32]) {
+    let blocks = bytes.chunks_exact(size_of::<B>());
+    for (bytes, out) in blocks.zip(out.as_chunks_mut::<N>().0) {
+        *out = bytemuck::pod_read_unaligned::<B>(bytes).decode();
+    }
+}
+
+/// The sizes have been checked, so the zip ends neither side early.
+fn encode_blocks<B: Block<N>, const N: usize>(values: &[f32], out: &mut [u8]) {
+    let blocks = out.chunks_exact_mut(size_of::<B>());
+    for (values, bytes) in values.as_chunks::<N>().0.iter().zip(blocks) {
+        bytes.copy_from_slice(bytemuck::bytes_of(&B::encode(values)));
+    }
+}
+
+/// The first of the values that are largest in magnitude, with its sign; NaN if any is NaN.
+fn largest_magnitude(values: &[f32]) -> f32 {
+    let mut largest = values.first().copied().unwrap_or(0.0);
+    for &value in values {
+        if value.abs() > largest.abs() || value.is_nan() {
+            largest = value;
+        }
+    }
+    largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_structs_have_the_size_of_their_dtype() {
+        fn check<B: Block<N>, const N: usize>() {
+            assert_eq!(size_of::<B>(), B::DTYPE.block_bytes());
+            assert_eq!(align_of::<B>(), 1);
+            assert_eq!(N, B::DTYPE.block_len());
+        }
+        check::<BlockQ4_0, _>();
+        check::<BlockQ4_1, _>();
+        check::<BlockQ5_0, _>();
+        check::<BlockQ5_1, _>();
+        check::<BlockQ8_0, _>();
+        check::<BlockQ4K, _>();
+        check::<BlockQ5K, _>();
+        check::<BlockQ6K, _>();
+    }
+
+    #[test]
+    fn the_first_of_equal_magnitudes_wins_and_nan_beats_all() {
+        assert_eq!(largest_magnitude(&[1.0, -3.0, 3.0]), -3.0);
+        assert!(largest_magnitude(&[1.0, f32::NAN, f32::INFINITY]).is_nan());
+        assert!(largest_magnitude(&[f32::NAN, 2.0]).is_nan());
+    }
+}
