@@ -190,9 +190,7 @@ fn affine_codes(values: &[f32; 32], max_code: u8) -> (F16Bytes, F16Bytes, [u8; 3
     }
     let d = (max - min) / f32::from(max_code);
     let codes = match inverse(d) {
-        Some(inverse) => {
-            values.map(|value| (((value - min) * inverse + 0.5) as u8).min(max_code))
-        }
+        Some(inverse) => values.map(|value| (((value - min) * inverse + 0.5) as u8).min(max_code)),
         None => [0; 32],
     };
     (F16Bytes::from_f32(d), F16Bytes::from_f32(min), codes)
@@ -234,8 +232,10 @@ fn unpack_five_bits(qh: &[u8; 4], qs: &[u8; 16]) -> [u8; 32] {
 
 fn pack_fifth_bits(codes: &[u8; 32]) -> [u8; 4] {
     let bits = codes.iter().enumerate();
-    bits.fold(0_u32, |bits, (i, code)| bits | u32::from(code >> 4 & 1) << i)
-        .to_le_bytes()
+    bits.fold(0_u32, |bits, (i, code)| {
+        bits | u32::from(code >> 4 & 1) << i
+    })
+    .to_le_bytes()
 }
 
 #[cfg(test)]

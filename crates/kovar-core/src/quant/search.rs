@@ -13,6 +13,9 @@ pub(super) struct AffineFit {
     pub min: f64,
 }
 
+/// Most rounds of coding with the best fit and fitting again, as long as it helps.
+const REFINEMENTS: usize = 4;
+
 /// How far the ladder goes: the grid takes `max_code + offset` steps for the offsets
 /// `-reach, -reach + 0.1, ..., reach`.
 fn ladder(reach: f64) -> impl Iterator<Item = f64> {
@@ -45,17 +48,20 @@ pub(super) fn fit_affine<const N: usize>(
     if best.scale == 0.0 {
         return best;
     }
-    let grid = |steps: f64| {
-        let inverse = steps / (high - low);
+    // The codes nearest to a fit; every grid of the ladder is a fit itself.
+    let codes_of = |fit: AffineFit| {
         values.map(|x| {
-            ((f64::from(x) - low) * inverse)
+            ((f64::from(x) + fit.min) / fit.scale)
                 .round_ties_even()
                 .clamp(0.0, max_code)
         })
     };
-    let mut least = affine_error(values, weights, &grid(max_code), best);
+    let mut least = affine_error(values, weights, &codes_of(best), best);
     for offset in ladder(reach) {
-        let codes = grid(max_code + offset);
+        let codes = codes_of(AffineFit {
+            scale: (high - low) / (max_code + offset),
+            min: -low,
+        });
         let Some(fit) = solve_affine(values, weights, &codes) else {
             continue;
         };
@@ -63,6 +69,17 @@ pub(super) fn fit_affine<const N: usize>(
         if error < least {
             (least, best) = (error, fit);
         }
+    }
+    for _ in 0..REFINEMENTS {
+        let codes = codes_of(best);
+        let Some(fit) = solve_affine(values, weights, &codes) else {
+            break;
+        };
+        let error = affine_error(values, weights, &codes, fit);
+        if error >= least {
+            break;
+        }
+        (least, best) = (error, fit);
     }
     best
 }

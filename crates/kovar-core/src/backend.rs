@@ -1,0 +1,308 @@
+//! What a device does for the runtime: memory, programs and one in-order queue.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::DeviceError;
+use crate::graph::{Graph, NodeId, NodeRef, Storage, StorageId};
+use crate::host::HostBytes;
+
+/// What kind of device a backend drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// The host's own processor.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// A stand-in for tests.
+    Simulated,
+}
+
+/// A description of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// A short name, unique on the machine: `cpu`, `gpu0`.
+    pub id: String,
+    /// What kind of device it is.
+    pub kind: DeviceKind,
+    /// The product's name.
+    pub name: String,
+    /// What it can do that not every device of its kind can, by name.
+    pub features: Vec<String>,
+    /// Memory that it has, in bytes; `None` if that can't be known.
+    pub memory_bytes: Option<u64>,
+    /// Positions of tensors within a buffer must be multiples of this, in bytes; a power of two.
+    pub alignment: usize,
+    /// The largest buffer, in bytes.
+    pub max_buffer_bytes: usize,
+    /// Threads that compute, where that is the device's notion of width.
+    pub threads: Option<usize>,
+}
+
+/// Whether a device can run a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It can, and will not fail to find its kernel.
+    Yes,
+    /// It cannot, and why.
+    No(Reason),
+}
+
+/// Why a device cannot run a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No kernel for the operation at all.
+    #[error("no kernel for {op}")]
+    Op {
+        /// The operation.
+        op: &'static str,
+    },
+    /// No kernel of the operation for an operand's (or the result's) dtype.
+    #[error("no kernel of {op} for {dtype} as `{operand}`")]
+    DType {
+        /// The operation.
+        op: &'static str,
+        /// The operand's name, or "result".
+        operand: &'static str,
+        /// Its dtype.
+        dtype: crate::DType,
+    },
+    /// No kernel of the operation for an operand's (or the result's) strides.
+    #[error("no kernel of {op} for the strides of `{operand}`")]
+    Layout {
+        /// The operation.
+        op: &'static str,
+        /// The operand's name, or "result".
+        operand: &'static str,
+    },
+    /// A kernel exists but needs a feature that the device lacks or that was masked.
+    #[error("{op} needs the feature `{feature}`")]
+    Feature {
+        /// The operation.
+        op: &'static str,
+        /// The feature's name.
+        feature: &'static str,
+    },
+}
+
+/// A backend's own part of a [`Buffer`].
+pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
+    /// Its size, or for a prepared weight the bytes of device memory that it takes.
+    fn len(&self) -> usize;
+
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Memory of one device; clones share it, and the last one to go frees it.
+#[derive(Clone, Debug)]
+pub struct Buffer(Arc<dyn DeviceMemory>);
+
+impl Buffer {
+    /// Wraps a backend's memory.
+    pub fn new(memory: Arc<dyn DeviceMemory>) -> Self {
+        Self(memory)
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The backend's own type, if this is memory of that backend.
+    pub fn downcast<T: DeviceMemory>(&self) -> Option<&T> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Whether both are the same memory.
+    pub fn is(&self, other: &Buffer) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+    }
+}
+
+/// How host memory came to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Import {
+    /// The device reads the host's own pages.
+    Shared,
+    /// The bytes were copied.
+    Copied,
+}
+
+/// One use of a weight by a node, told to [`Backend::prepare`].
+#[derive(Clone, Copy, Debug)]
+pub struct WeightUse<'g> {
+    /// The node.
+    pub node: NodeRef<'g>,
+    /// Which of its operands lies on the weight's storage.
+    pub operand: usize,
+}
+
+/// Where a storage lies on the device that a segment is compiled for.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// The memory: plain bytes, or for a weight what [`Backend::prepare`] made.
+    pub buffer: Buffer,
+    /// The storage's first byte; 0 for a prepared weight.
+    pub offset: usize,
+}
+
+/// The bindings of a graph's storages on one device.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryMap {
+    bindings: Vec<Option<Binding>>,
+}
+
+impl MemoryMap {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Binds a storage, replacing an earlier binding.
+    pub fn bind(&mut self, storage: StorageId, binding: Binding) {
+        let at = storage.index();
+        if self.bindings.len() <= at {
+            self.bindings.resize(at + 1, None);
+        }
+        self.bindings[at] = Some(binding);
+    }
+
+    /// The binding of a storage.
+    pub fn get(&self, storage: StorageId) -> Option<&Binding> {
+        self.bindings.get(storage.index())?.as_ref()
+    }
+}
+
+/// Nodes that one device runs one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    /// The nodes, in program order.
+    pub nodes: &'g [NodeId],
+}
+
+/// A compiled segment. It holds on to all memory that it uses.
+pub trait Program: Any + Send + Sync + fmt::Debug {
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The kernel that runs each node, in the segment's order, as `kovar explain` shows it.
+    fn kernels(&self) -> Vec<&'static str>;
+
+    /// Device memory that the program holds for itself (scratch, parameters), in bytes.
+    fn own_bytes(&self) -> usize;
+}
+
+/// The bytes of a read, once the work queued before it is done.
+pub trait ReadTicket: Send {
+    /// Waits for the bytes.
+    fn wait(self: Box<Self>) -> Result<Vec<u8>, DeviceError>;
+}
+
+/// A point in a queue's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+/// The one in-order queue of a device. Every call takes its place behind the calls before it,
+/// from whichever thread they came; errors of work in flight come back from [`wait`](Self::wait)
+/// or a ticket. All ranges are checked.
+pub trait Queue: Send + Sync {
+    /// Copies `bytes` into `buffer` from `offset` on; `bytes` may change as soon as this returns.
+    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Reads `len` bytes of `buffer` from `offset` on.
+    fn read(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<Box<dyn ReadTicket>, DeviceError>;
+
+    /// Reads into `bytes` and waits for it.
+    fn read_into(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let read = self.read(buffer, offset, bytes.len())?.wait()?;
+        bytes.copy_from_slice(&read);
+        Ok(())
+    }
+
+    /// Copies `len` bytes between two buffers of this device; ranges of one buffer must not
+    /// overlap.
+    fn copy(
+        &self,
+        from: &Buffer,
+        from_offset: usize,
+        to: &Buffer,
+        to_offset: usize,
+        len: usize,
+    ) -> Result<(), DeviceError>;
+
+    /// Sets `len` bytes of `buffer` from `offset` on to `byte`.
+    fn fill(&self, buffer: &Buffer, offset: usize, len: usize, byte: u8)
+    -> Result<(), DeviceError>;
+
+    /// Runs a program of this device. `scalars` holds the graph's run-time scalars by id.
+    fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError>;
+
+    /// The point behind all work queued so far.
+    fn fence(&self) -> Result<Fence, DeviceError>;
+
+    /// Waits until the work before `fence` is done, and returns the first error of it.
+    fn wait(&self, fence: Fence) -> Result<(), DeviceError>;
+}
+
+/// A device.
+pub trait Backend: Send + Sync + fmt::Debug {
+    /// What it is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Whether it can run a node; told by the same table that [`compile`](Self::compile) uses.
+    fn supports(&self, node: NodeRef<'_>) -> Support;
+
+    /// The estimated time of a node, in nanoseconds.
+    fn estimate(&self, node: NodeRef<'_>) -> f64;
+
+    /// Memory of `bytes` bytes, aligned to [`DeviceInfo::alignment`], of unspecified content.
+    fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError>;
+
+    /// Makes host bytes readable by the device, without a copy where that is possible.
+    fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError>;
+
+    /// Brings a weight into the form that serves `uses` best (plain, repacked, cast). `bytes` are
+    /// the contiguous elements of `weight`. Whatever the form, any supported node can use it.
+    fn prepare(
+        &self,
+        weight: &Storage,
+        bytes: &HostBytes,
+        uses: &[WeightUse<'_>],
+    ) -> Result<Buffer, DeviceError>;
+
+    /// Compiles nodes whose storages are bound in `memory`.
+    fn compile(
+        &self,
+        segment: Segment<'_>,
+        memory: &MemoryMap,
+    ) -> Result<Arc<dyn Program>, DeviceError>;
+
+    /// The device's queue.
+    fn queue(&self) -> &dyn Queue;
+}

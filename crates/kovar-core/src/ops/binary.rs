@@ -1,0 +1,76 @@
+//! Elementwise operations on two operands.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// Which elementwise operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BinaryKind {
+    /// `a + b`
+    Add,
+    /// `a * b`
+    Mul,
+}
+
+/// `y = a op b`, computed in f32.
+///
+/// - `a`: F32, F16 or BF16, any dims.
+/// - `b`: F32, F16 or BF16, dims that broadcast to those of `a`.
+/// - result: dtype and dims of `a`. In place on either (on `b` if nothing of it is broadcast).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binary {
+    /// Which operation.
+    pub kind: BinaryKind,
+}
+
+impl Rules for Binary {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            BinaryKind::Add => "add",
+            BinaryKind::Mul => "mul",
+        }
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["a", "b"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (2..=2, "2")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let a = operands.typed(0, FLOATS)?;
+        operands.typed(1, FLOATS)?;
+        operands.broadcasts(1, 0)?;
+        Ok(TensorSpec {
+            dtype: a.dtype,
+            dims: *a.dims(),
+        })
+    }
+
+    fn in_place(&self, _i: usize) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        count(output)
+    }
+}
+
+impl Graph {
+    /// Appends `a + b`.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        let kind = BinaryKind::Add;
+        self.apply(Op::from(Binary { kind }), &[a, b])
+    }
+
+    /// Appends `a * b`.
+    pub fn mul(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        let kind = BinaryKind::Mul;
+        self.apply(Op::from(Binary { kind }), &[a, b])
+    }
+}

@@ -1,0 +1,77 @@
+//! Copies, casts and makes contiguous.
+
+use super::Op;
+use super::rules::{Operands, Rules, TensorSpec, WEIGHTS};
+use crate::DType;
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y = x` as another dtype, in row-major order or into a given destination.
+///
+/// - `x`: any float or quantised dtype, any dims; or I32, which copies to I32 only.
+/// - result: `dtype` (a float, Q8_0, or I32 of I32), the dims of `x`. Floats round to nearest,
+///   ties to even; Q8_0 is encoded as by [`quant::encode`](crate::quant::encode).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// The result's dtype.
+    pub dtype: DType,
+}
+
+/// What integers copy to and from.
+const INTEGERS: &[DType] = &[DType::I32];
+
+impl Rules for Copy {
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let allowed = match self.dtype {
+            DType::I32 => INTEGERS,
+            DType::F32 | DType::F16 | DType::BF16 | DType::Q8_0 => WEIGHTS,
+            _ => &[],
+        };
+        let x = operands.typed(0, allowed)?;
+        let whole = x.dims().from_end(0).is_multiple_of(self.dtype.block_len());
+        operands.rank(0, whole, "rows of whole blocks of the result's dtype")?;
+        Ok(TensorSpec {
+            dtype: self.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
+        0
+    }
+}
+
+impl Graph {
+    /// Appends a cast of `x` to `dtype`.
+    pub fn cast(&mut self, x: ValueId, dtype: DType) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(Copy { dtype }), &[x])
+    }
+
+    /// Appends a copy of `x` into `destination`, cast to the destination's dtype.
+    pub fn copy_into(&mut self, x: ValueId, destination: ValueId) -> Result<ValueId, GraphError> {
+        let dtype = self.value(destination)?.dtype;
+        self.apply_into(Op::from(Copy { dtype }), &[x], destination)
+    }
+
+    /// `x` itself if it is contiguous, else a copy that is.
+    pub fn contiguous(&mut self, x: ValueId) -> Result<ValueId, GraphError> {
+        let value = self.value(x)?;
+        if value.layout.is_contiguous() {
+            return Ok(x);
+        }
+        let dtype = value.dtype;
+        self.cast(x, dtype)
+    }
+}

@@ -1,0 +1,66 @@
+//! Gated activations.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// Which activation gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GluKind {
+    /// `silu(gate) * up`, where `silu(v) = v / (1 + exp(-v))`.
+    Swiglu,
+}
+
+/// `y = act(gate) * up` (Shazeer 2020), computed in f32.
+///
+/// - `gate`, `up`: F32, F16 or BF16, equal dims.
+/// - result: dtype and dims of `gate`. In place on either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glu {
+    /// Which activation.
+    pub kind: GluKind,
+}
+
+impl Rules for Glu {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            GluKind::Swiglu => "swiglu",
+        }
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["gate", "up"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (2..=2, "2")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let gate = operands.typed(0, FLOATS)?;
+        let up = operands.typed(1, FLOATS)?;
+        operands.dims(1, 0, up.dims() == gate.dims(), "the dims must agree")?;
+        Ok(TensorSpec {
+            dtype: gate.dtype,
+            dims: *gate.dims(),
+        })
+    }
+
+    fn in_place(&self, _i: usize) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        5 * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends `silu(gate) * up`.
+    pub fn swiglu(&mut self, gate: ValueId, up: ValueId) -> Result<ValueId, GraphError> {
+        let kind = GluKind::Swiglu;
+        self.apply(Op::from(Glu { kind }), &[gate, up])
+    }
+}

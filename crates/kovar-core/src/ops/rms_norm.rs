@@ -1,0 +1,68 @@
+//! Root mean square normalisation.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y = x / sqrt(mean(x^2) + eps) * weight` over the last dimension (Zhang and Sennrich 2019).
+///
+/// - `x`: F32, F16 or BF16, `[.., n]`.
+/// - `weight` (optional): F32, F16 or BF16, `[n]`.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmsNorm {
+    /// Added to the mean of squares; not negative.
+    pub eps: f32,
+}
+
+impl Rules for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms_norm"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x", "weight"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=2, "1 to 2")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        if operands.optional(1).is_some() {
+            let weight = operands.typed(1, FLOATS)?.dims();
+            operands.rank(1, weight.rank() == 1, "[n]")?;
+            let same = weight[0] == x.dims().from_end(0);
+            operands.dims(1, 0, same, "the last dims must agree")?;
+        }
+        let valid = self.eps.is_finite() && self.eps >= 0.0;
+        operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, i: usize) -> bool {
+        i == 0
+    }
+
+    fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
+        (2 + inputs.len() as u64) * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`RmsNorm`] with a weight.
+    pub fn rms_norm(
+        &mut self,
+        x: ValueId,
+        weight: ValueId,
+        eps: f32,
+    ) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(RmsNorm { eps }), &[x, weight])
+    }
+}

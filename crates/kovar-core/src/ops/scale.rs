@@ -1,0 +1,54 @@
+//! Multiplication by a constant.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y = scale * x`, computed in f32.
+///
+/// - `x`: F32, F16 or BF16, any dims.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// The factor; finite.
+    pub scale: f32,
+}
+
+impl Rules for Scale {
+    fn name(&self) -> &'static str {
+        "scale"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, _i: usize) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`Scale`].
+    pub fn scale(&mut self, x: ValueId, scale: f32) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(Scale { scale }), &[x])
+    }
+}

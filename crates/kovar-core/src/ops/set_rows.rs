@@ -1,0 +1,95 @@
+//! Writes rows by index, such as the keys and values of a cache.
+
+use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, touched_bytes};
+use super::{Cost, Op};
+use crate::DType;
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `destination[ids[i], ..] = x[i, ..]`; the other rows stay as they are.
+///
+/// - `x`: F32, F16 or BF16, `[n, ..]`.
+/// - `ids`: I32 `[n]`. An index outside the destination's rows skips its row of `x`. The valid
+///   indices must differ; which of two equal ones wins is not specified.
+/// - destination: F32, F16, BF16 or Q8_0, `[rows, ..]` with the inner dims of `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetRows;
+
+/// What a destination may be.
+const DESTINATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+
+impl Rules for SetRows {
+    fn name(&self) -> &'static str {
+        "set_rows"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x", "ids"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (2..=2, "2")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?.dims();
+        let ids = operands.typed(1, INDICES)?.dims();
+        let destination = operands.destination()?;
+        if !DESTINATIONS.contains(&destination.dtype) {
+            return Err(GraphError::OperandDType {
+                op: self.name(),
+                operand: "destination",
+                found: destination.dtype,
+                allowed: DESTINATIONS,
+            });
+        }
+        operands.rank(0, x.rank() >= 2, "[n, ..] with rows of rank 1 or more")?;
+        operands.rank(1, ids.rank() == 1, "[n]")?;
+        operands.dims(1, 0, ids[0] == x[0], "one index for each row")?;
+        let rows = destination.dims();
+        if rows.rank() != x.rank() || rows[1..] != x[1..] {
+            return Err(GraphError::OperandDims {
+                op: self.name(),
+                operand: "x",
+                found: *x,
+                other: "destination",
+                other_dims: *rows,
+                rule: "all dims but the first must agree",
+            });
+        }
+        Ok(TensorSpec {
+            dtype: destination.dtype,
+            dims: *rows,
+        })
+    }
+
+    fn writes_partially(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
+        0
+    }
+
+    fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {
+        let rows = inputs.get(1).map_or(0, |ids| ids.dims().from_end(0)) as u64;
+        let all_rows = output.dims().first().map_or(1, |&rows| rows as u64).max(1);
+        Cost {
+            flops: 0,
+            bytes_read: inputs.iter().map(|value| touched_bytes(value)).sum(),
+            bytes_written: touched_bytes(output) / all_rows * rows,
+        }
+    }
+}
+
+impl Graph {
+    /// Appends [`SetRows`] into `destination`, and returns `destination`.
+    pub fn set_rows(
+        &mut self,
+        destination: ValueId,
+        x: ValueId,
+        ids: ValueId,
+    ) -> Result<ValueId, GraphError> {
+        self.apply_into(Op::from(SetRows), &[x, ids], destination)
+    }
+}
