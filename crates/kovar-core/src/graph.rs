@@ -240,6 +240,11 @@ impl Graph {
         (0..self.storages.len()).map(StorageId::at)
     }
 
+    /// The ids of all values; those of one storage start with the whole of it.
+    pub fn value_ids(&self) -> impl ExactSizeIterator<Item = ValueId> + use<> {
+        (0..self.values.len()).map(ValueId::at)
+    }
+
     /// The ids of all nodes in program order.
     pub fn node_ids(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(NodeId::at)
