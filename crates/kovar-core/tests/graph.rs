@@ -159,16 +159,11 @@ fn attention_takes_the_operands_that_its_attributes_ask_for() {
     let mask = g.input("mask", DType::F32, &[5, 32]).unwrap();
     let mut attention = Attention::new(0.5);
     attention.causal = true;
-    let y = g
-        .attention(attention.clone(), q, k, k, &[positions])
-        .unwrap();
+    let y = g.attention(attention, q, k, k, &[positions]).unwrap();
     assert_eq!(g.value(y).unwrap().dims()[..], [1, 5, 6, 8]);
-    assert!(g.attention(attention.clone(), q, k, k, &[]).is_err());
+    assert!(g.attention(attention, q, k, k, &[]).is_err());
     attention.mask = true;
-    assert!(
-        g.attention(attention.clone(), q, k, k, &[positions, mask])
-            .is_ok()
-    );
+    assert!(g.attention(attention, q, k, k, &[positions, mask]).is_ok());
     assert!(g.attention(attention, q, k, k, &[mask, positions]).is_err());
     let error = g
         .attention(Attention::new(f32::NAN), q, k, k, &[])
