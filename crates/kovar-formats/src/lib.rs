@@ -1,1 +1,20 @@
 //! Model files for kovar: GGUF and safetensors, memory-mapped.
+//!
+//! Files are untrusted input: every length, count, offset, alignment and type is checked before it
+//! is used, memory is taken in proportion to what was actually parsed, and every error names the
+//! field and where it lies. Tensor bytes are windows of the mapped file
+//! ([`HostBytes`](kovar_core::HostBytes)); nothing is copied.
+
+pub mod gguf;
+mod index;
+mod mmap;
+pub mod safetensors;
+
+pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
+pub use mmap::map_file;
+pub use safetensors::{SafeTensors, SafeTensorsError};
+
+/// The most dims a tensor of a file may have: as many as a kovar layout.
+///
+/// GGUF as ggml writes it has at most 4.
+pub const MAX_DIMS: usize = 6;

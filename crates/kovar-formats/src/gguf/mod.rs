@@ -1,0 +1,154 @@
+//! GGUF, the single-file model format of ggml.
+//!
+//! Source: the GGUF specification (`docs/gguf.md` in the ggml repository), versions 2 and 3,
+//! little-endian. A file is a header (metadata and tensor descriptions) and, aligned after it, the
+//! data of the tensors:
+//!
+//! ```text
+//! "GGUF" | version u32 | tensor count u64 | metadata count u64
+//! metadata: key string | kind u32 | value                             (repeated)
+//! tensors:  name string | n u32 | n dims u64, innermost first | type u32 | offset u64
+//! padding to the alignment | data
+//! ```
+//!
+//! A string is its length (u64) and its bytes; an array is the kind of its elements (u32), their
+//! count (u64) and the elements.
+
+mod cursor;
+mod error;
+mod metadata;
+mod parse;
+mod tensor;
+mod value;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kovar_core::HostBytes;
+
+use crate::index::NameIndex;
+use crate::mmap::map_file;
+
+pub use error::{GgufError, GgufField};
+pub use metadata::{Metadata, MetadataError};
+pub use tensor::TensorInfo;
+pub use value::{Array, StringArray, Value, ValueKind};
+pub use writer::{GgufWriteError, GgufWriter};
+
+/// The metadata key that sets the alignment of the data section.
+pub const ALIGNMENT_KEY: &str = "general.alignment";
+/// The alignment of a file that does not say, in bytes.
+pub const DEFAULT_ALIGNMENT: u32 = 32;
+/// The most bytes of a key or of a tensor name.
+///
+/// The specification sets this for keys; for tensor names ggml stops at 63 bytes, and files made
+/// by others do not.
+pub const MAX_NAME_BYTES: usize = 65_535;
+/// The deepest nesting of arrays; an array of numbers has depth 1.
+pub const MAX_NESTING: usize = 4;
+
+const MAGIC: [u8; 4] = *b"GGUF";
+
+/// An open GGUF file whose header has been checked.
+///
+/// A file may have no tensors: those that carry only a vocabulary do not.
+///
+/// ```
+/// use kovar_core::{DType, HostBytes};
+/// use kovar_formats::gguf::{Gguf, GgufWriter};
+///
+/// let mut writer = GgufWriter::new();
+/// writer.metadata("general.architecture", "llama")?;
+/// writer.tensor("w", DType::F32, &[2, 3], vec![0u8; 24])?;
+/// let bytes = writer.to_bytes()?;
+///
+/// let file = Gguf::from_bytes(HostBytes::new(std::sync::Arc::new(bytes)))?;
+/// assert_eq!(file.metadata().get_str("general.architecture")?, Some("llama"));
+/// assert_eq!(file.tensor("w").map(|t| t.dims()), Some(&[2, 3][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Gguf {
+    file: HostBytes,
+    version: u32,
+    alignment: u32,
+    metadata: Metadata,
+    tensors: Vec<TensorInfo>,
+    index: NameIndex,
+}
+
+impl Gguf {
+    /// Maps the file at `path` and reads its header. See [`map_file`] for what a mapping asks of
+    /// the file.
+    ///
+    /// # Errors
+    /// The file cannot be opened or its header is not valid.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
+        let path = path.as_ref();
+        let file = map_file(path).map_err(|source| GgufError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::from_bytes(file)
+    }
+
+    /// Reads the header of a file that is already in memory. Nothing is copied but the header.
+    ///
+    /// # Errors
+    /// The header is not valid.
+    pub fn from_bytes(file: HostBytes) -> Result<Self, GgufError> {
+        let header = parse::parse(&file)?;
+        Ok(Self {
+            file,
+            version: header.version,
+            alignment: header.alignment,
+            metadata: header.metadata,
+            tensors: header.tensors,
+            index: header.index,
+        })
+    }
+
+    /// Reads the header of a file that is part of the program.
+    ///
+    /// # Errors
+    /// The header is not valid.
+    pub fn from_static(file: &'static [u8]) -> Result<Self, GgufError> {
+        Self::from_bytes(HostBytes::new(Arc::new(file)))
+    }
+
+    /// The format version of the file, 2 or 3.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The alignment of tensor data from the start of the file, in bytes; a power of two.
+    pub fn alignment(&self) -> u32 {
+        self.alignment
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_len(&self) -> usize {
+        self.file.len()
+    }
+
+    /// The metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The tensors in the order of the file.
+    pub fn tensors(&self) -> std::slice::Iter<'_, TensorInfo> {
+        self.tensors.iter()
+    }
+
+    /// The tensor called `name`.
+    pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.index.find(&self.tensors, name, |tensor| tensor.name())
+    }
+
+    /// The data of `tensor`, a window of the file.
+    pub fn bytes(&self, tensor: &TensorInfo) -> HostBytes {
+        tensor.bytes()
+    }
+}

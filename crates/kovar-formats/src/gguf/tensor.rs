@@ -1,0 +1,168 @@
+//! The tensors of a GGUF file and the ids of their types.
+
+use std::ops::Range;
+
+use kovar_core::{DType, HostBytes};
+
+/// What a file says of one tensor.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    pub(super) name: Box<str>,
+    pub(super) dtype: DType,
+    pub(super) dims: Box<[usize]>,
+    pub(super) range: Range<usize>,
+    pub(super) data: HostBytes,
+}
+
+impl TensorInfo {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dims, row-major, outermost first: the reverse of the order in the file. No dim is zero.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Where the data lies, in bytes from the start of the file.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The data, a window of the file: `dtype().bytes_for(elements())` bytes in rows of the
+    /// innermost dim.
+    pub fn bytes(&self) -> HostBytes {
+        self.data.clone()
+    }
+}
+
+/// A type of ggml: its id in files, ggml's name, and the dtype if kovar reads it.
+struct GgmlType {
+    id: u32,
+    name: &'static str,
+    dtype: Option<DType>,
+}
+
+const fn reads(id: u32, name: &'static str, dtype: DType) -> GgmlType {
+    let dtype = Some(dtype);
+    GgmlType { id, name, dtype }
+}
+
+const fn knows(id: u32, name: &'static str) -> GgmlType {
+    let dtype = None;
+    GgmlType { id, name, dtype }
+}
+
+/// Every id that ggml has given out, those of types that it has since removed included.
+///
+/// Source: `enum ggml_type` of ggml.
+const TYPES: &[GgmlType] = &[
+    reads(0, "F32", DType::F32),
+    reads(1, "F16", DType::F16),
+    reads(2, "Q4_0", DType::Q4_0),
+    reads(3, "Q4_1", DType::Q4_1),
+    knows(4, "Q4_2"),
+    knows(5, "Q4_3"),
+    reads(6, "Q5_0", DType::Q5_0),
+    reads(7, "Q5_1", DType::Q5_1),
+    reads(8, "Q8_0", DType::Q8_0),
+    knows(9, "Q8_1"),
+    knows(10, "Q2_K"),
+    knows(11, "Q3_K"),
+    reads(12, "Q4_K", DType::Q4K),
+    reads(13, "Q5_K", DType::Q5K),
+    reads(14, "Q6_K", DType::Q6K),
+    knows(15, "Q8_K"),
+    knows(16, "IQ2_XXS"),
+    knows(17, "IQ2_XS"),
+    knows(18, "IQ3_XXS"),
+    knows(19, "IQ1_S"),
+    knows(20, "IQ4_NL"),
+    knows(21, "IQ3_S"),
+    knows(22, "IQ2_S"),
+    knows(23, "IQ4_XS"),
+    knows(24, "I8"),
+    knows(25, "I16"),
+    reads(26, "I32", DType::I32),
+    knows(27, "I64"),
+    knows(28, "F64"),
+    knows(29, "IQ1_M"),
+    reads(30, "BF16", DType::BF16),
+    knows(31, "Q4_0_4_4"),
+    knows(32, "Q4_0_4_8"),
+    knows(33, "Q4_0_8_8"),
+    knows(34, "TQ1_0"),
+    knows(35, "TQ2_0"),
+    knows(36, "IQ4_NL_4_4"),
+    knows(37, "IQ4_NL_4_8"),
+    knows(38, "IQ4_NL_8_8"),
+    knows(39, "MXFP4"),
+    knows(40, "NVFP4"),
+    knows(41, "Q1_0"),
+];
+
+/// What an id stands for.
+pub(super) enum TypeOf {
+    /// A type that kovar reads.
+    Readable(DType),
+    /// A type of ggml that kovar does not read.
+    Unsupported(&'static str),
+    /// No type.
+    Unknown,
+}
+
+pub(super) fn type_of(id: u32) -> TypeOf {
+    match TYPES.iter().find(|row| row.id == id) {
+        Some(row) => match row.dtype {
+            Some(dtype) => TypeOf::Readable(dtype),
+            None => TypeOf::Unsupported(row.name),
+        },
+        None => TypeOf::Unknown,
+    }
+}
+
+/// The id that files use for `dtype`; `None` if GGUF has no such type.
+pub(super) fn type_id(dtype: DType) -> Option<u32> {
+    let row = TYPES.iter().find(|row| row.dtype == Some(dtype))?;
+    Some(row.id)
+}
+
+/// The names of the types that kovar reads, for messages.
+pub(super) fn readable_types() -> String {
+    let names: Vec<&str> = TYPES
+        .iter()
+        .filter(|row| row.dtype.is_some())
+        .map(|row| row.name)
+        .collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dtype_has_the_id_of_its_name() {
+        for dtype in DType::ALL {
+            let row = TYPES.iter().find(|row| row.dtype == Some(dtype)).unwrap();
+            assert_eq!(row.name, dtype.name());
+            assert_eq!(type_id(dtype), Some(row.id));
+        }
+    }
+
+    #[test]
+    fn ids_are_given_once_and_in_order() {
+        assert!(TYPES.windows(2).all(|pair| pair[0].id < pair[1].id));
+    }
+}

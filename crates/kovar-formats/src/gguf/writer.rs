@@ -1,0 +1,401 @@
+//! Writing GGUF files.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kovar_core::{DType, HostBytes};
+
+use super::tensor::type_id;
+use super::value::{Array, Value};
+use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
+use crate::MAX_DIMS;
+use crate::index::{IndexError, NameIndex};
+
+const VERSION: u32 = 3;
+
+/// Collects metadata and tensors and writes them as a GGUF file of version 3.
+///
+/// Keys and tensors are written in the order in which they were given, tensor data padded to the
+/// alignment. What the writer accepts, [`Gguf`](super::Gguf) reads.
+#[derive(Clone, Debug)]
+pub struct GgufWriter {
+    alignment: u32,
+    metadata: Vec<(String, Value)>,
+    tensors: Vec<Tensor>,
+}
+
+#[derive(Clone, Debug)]
+struct Tensor {
+    name: String,
+    type_id: u32,
+    dims: Vec<usize>,
+    data: HostBytes,
+}
+
+/// Why a GGUF file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GgufWriteError {
+    /// The alignment is not a power of two.
+    #[error("alignment {alignment} is not a power of two")]
+    InvalidAlignment {
+        /// The alignment asked for.
+        alignment: u32,
+    },
+    /// `general.alignment` is written by the writer.
+    #[error("metadata \"general.alignment\" is set by the alignment of the writer")]
+    AlignmentKey,
+    /// A key or tensor name is longer than the format allows.
+    #[error("name {name:?} is {} bytes long, the most is {MAX_NAME_BYTES}", name.len())]
+    NameTooLong {
+        /// The name.
+        name: String,
+    },
+    /// Arrays are nested too deep.
+    #[error("metadata {key:?} nests arrays deeper than {MAX_NESTING}")]
+    NestedTooDeep {
+        /// The key.
+        key: String,
+    },
+    /// A key was given twice.
+    #[error("metadata {key:?} given twice")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A tensor name was given twice.
+    #[error("tensor {tensor:?} given twice")]
+    DuplicateTensor {
+        /// The name.
+        tensor: String,
+    },
+    /// More than `u32::MAX` keys or tensors.
+    #[error("more than {} keys or tensors", u32::MAX)]
+    TooManyEntries,
+    /// The dims cannot be written: too many, one of them zero, or rows that are not whole blocks.
+    #[error("tensor {tensor:?} of {dtype} cannot have dims {dims:?}")]
+    InvalidDims {
+        /// Name of the tensor.
+        tensor: String,
+        /// Its dtype.
+        dtype: DType,
+        /// Its dims, outermost first.
+        dims: Vec<usize>,
+    },
+    /// GGUF has no such type.
+    #[error("tensor {tensor:?} has dtype {dtype}, which GGUF lacks")]
+    NoSuchType {
+        /// Name of the tensor.
+        tensor: String,
+        /// Its dtype.
+        dtype: DType,
+    },
+    /// The data does not have the size of the dims.
+    #[error("tensor {tensor:?} takes {expected} bytes, {actual} were given")]
+    WrongSize {
+        /// Name of the tensor.
+        tensor: String,
+        /// Bytes that its dims and dtype take.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// The file could not be created.
+    #[error("cannot create {}", path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Writing failed.
+    #[error("writing the GGUF file failed")]
+    Write(#[from] io::Error),
+}
+
+impl Default for GgufWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl GgufWriter {
+    /// An empty file with an alignment of 32 bytes.
+    pub fn new() -> Self {
+        Self {
+            alignment: DEFAULT_ALIGNMENT,
+            metadata: Vec::new(),
+            tensors: Vec::new(),
+        }
+    }
+
+    /// An empty file with another alignment, which is written as `general.alignment`.
+    ///
+    /// # Errors
+    /// The alignment is not a power of two.
+    pub fn with_alignment(alignment: u32) -> Result<Self, GgufWriteError> {
+        if !alignment.is_power_of_two() {
+            return Err(GgufWriteError::InvalidAlignment { alignment });
+        }
+        let mut writer = Self::new();
+        if alignment != DEFAULT_ALIGNMENT {
+            writer.alignment = alignment;
+            writer
+                .metadata
+                .push((ALIGNMENT_KEY.to_owned(), alignment.into()));
+        }
+        Ok(writer)
+    }
+
+    /// Adds a key-value pair.
+    ///
+    /// # Errors
+    /// The key is too long or `general.alignment`, or the value nests arrays too deep. A key that
+    /// is given twice is reported when the file is written.
+    pub fn metadata(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> Result<&mut Self, GgufWriteError> {
+        let (key, value) = (checked_name(key.into())?, value.into());
+        if key == ALIGNMENT_KEY {
+            return Err(GgufWriteError::AlignmentKey);
+        }
+        if let Value::Array(array) = &value
+            && array.depth() > MAX_NESTING
+        {
+            return Err(GgufWriteError::NestedTooDeep { key });
+        }
+        self.metadata.push((key, value));
+        Ok(self)
+    }
+
+    /// Adds a tensor whose data is in memory; see [`tensor_bytes`](Self::tensor_bytes).
+    ///
+    /// # Errors
+    /// Those of [`tensor_bytes`](Self::tensor_bytes).
+    pub fn tensor(
+        &mut self,
+        name: impl Into<String>,
+        dtype: DType,
+        dims: &[usize],
+        data: Vec<u8>,
+    ) -> Result<&mut Self, GgufWriteError> {
+        self.tensor_bytes(name, dtype, dims, HostBytes::new(Arc::new(data)))
+    }
+
+    /// Adds a tensor: `dims` row-major, outermost first; `data` its little-endian elements or its
+    /// blocks, row after row.
+    ///
+    /// # Errors
+    /// The name is too long, the dims are more than [`MAX_DIMS`], have a zero or are not whole
+    /// blocks, or the data has another size. A name that is given twice is reported when the file
+    /// is written.
+    pub fn tensor_bytes(
+        &mut self,
+        name: impl Into<String>,
+        dtype: DType,
+        dims: &[usize],
+        data: HostBytes,
+    ) -> Result<&mut Self, GgufWriteError> {
+        let name = checked_name(name.into())?;
+        let Some(type_id) = type_id(dtype) else {
+            return Err(GgufWriteError::NoSuchType {
+                tensor: name,
+                dtype,
+            });
+        };
+        let Some(expected) = bytes_of(dtype, dims) else {
+            return Err(GgufWriteError::InvalidDims {
+                tensor: name,
+                dtype,
+                dims: dims.to_vec(),
+            });
+        };
+        if data.len() != expected {
+            return Err(GgufWriteError::WrongSize {
+                tensor: name,
+                expected,
+                actual: data.len(),
+            });
+        }
+        self.tensors.push(Tensor {
+            name,
+            type_id,
+            dims: dims.to_vec(),
+            data,
+        });
+        Ok(self)
+    }
+
+    /// Writes the file to `out`.
+    ///
+    /// # Errors
+    /// A key or tensor name was given twice, or `out` fails.
+    pub fn write_to(&self, out: &mut impl Write) -> Result<(), GgufWriteError> {
+        let header = self.header()?;
+        out.write_all(&header)?;
+        let mut written = header.len();
+        for tensor in &self.tensors {
+            let padding = self.padding(written);
+            io::copy(&mut io::Read::take(io::repeat(0), padding as u64), out)?;
+            out.write_all(tensor.data.as_slice())?;
+            written += padding + tensor.data.len();
+        }
+        let padding = self.padding(written);
+        io::copy(&mut io::Read::take(io::repeat(0), padding as u64), out)?;
+        Ok(())
+    }
+
+    /// The file as bytes.
+    ///
+    /// # Errors
+    /// A key or tensor name was given twice.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, GgufWriteError> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes the file at `path`, replacing one that is already there.
+    ///
+    /// The bytes go to `path` with `.partial` appended, which takes its place when it is complete:
+    /// a file that is being replaced may be the mapped source of the tensors.
+    ///
+    /// # Errors
+    /// A key or tensor name was given twice, or the file cannot be created or written.
+    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
+        let path = path.as_ref();
+        let partial = path.with_added_extension("partial");
+        let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
+            path: partial.clone(),
+            source,
+        })?;
+        let mut out = BufWriter::new(file);
+        let written = self
+            .write_to(&mut out)
+            .and_then(|()| Ok(out.flush()?))
+            .and_then(|()| Ok(std::fs::rename(&partial, path)?));
+        if written.is_err() {
+            // The error that is reported is that of writing.
+            let _ = std::fs::remove_file(&partial);
+        }
+        written
+    }
+
+    fn padding(&self, written: usize) -> usize {
+        written.wrapping_neg() & (self.alignment as usize - 1)
+    }
+
+    fn header(&self) -> Result<Vec<u8>, GgufWriteError> {
+        self.check_names()?;
+        let mut out = Vec::new();
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        put_len(&mut out, self.tensors.len());
+        put_len(&mut out, self.metadata.len());
+        for (key, value) in &self.metadata {
+            put_str(&mut out, key);
+            out.extend(value.kind().id().to_le_bytes());
+            put_value(&mut out, value);
+        }
+        let mut start = 0;
+        for tensor in &self.tensors {
+            put_str(&mut out, &tensor.name);
+            out.extend((tensor.dims.len() as u32).to_le_bytes());
+            for &dim in tensor.dims.iter().rev() {
+                put_len(&mut out, dim);
+            }
+            out.extend(tensor.type_id.to_le_bytes());
+            put_len(&mut out, start);
+            start += tensor.data.len();
+            start += self.padding(start);
+        }
+        Ok(out)
+    }
+
+    fn check_names(&self) -> Result<(), GgufWriteError> {
+        let keys = NameIndex::new(&self.metadata, |(key, _)| key);
+        let tensors = NameIndex::new(&self.tensors, |tensor| &tensor.name);
+        match (keys, tensors) {
+            (Ok(_), Ok(_)) => Ok(()),
+            (Err(IndexError::TooMany), _) | (_, Err(IndexError::TooMany)) => {
+                Err(GgufWriteError::TooManyEntries)
+            }
+            (Err(IndexError::Duplicate(at)), _) => Err(GgufWriteError::DuplicateKey {
+                key: self.metadata.get(at).map_or("", |(key, _)| key).to_owned(),
+            }),
+            (_, Err(IndexError::Duplicate(at))) => Err(GgufWriteError::DuplicateTensor {
+                tensor: self.tensors.get(at).map_or("", |t| &t.name).to_owned(),
+            }),
+        }
+    }
+}
+
+fn checked_name(name: String) -> Result<String, GgufWriteError> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(GgufWriteError::NameTooLong { name });
+    }
+    Ok(name)
+}
+
+/// Bytes of a tensor; `None` if its dims cannot be written.
+fn bytes_of(dtype: DType, dims: &[usize]) -> Option<usize> {
+    let row = dims.last().copied().unwrap_or(1);
+    if dims.len() > MAX_DIMS || dims.contains(&0) || !row.is_multiple_of(dtype.block_len()) {
+        return None;
+    }
+    let elements = dims
+        .iter()
+        .try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+    dtype.bytes_for(elements)
+}
+
+fn put_len(out: &mut Vec<u8>, len: usize) {
+    out.extend((len as u64).to_le_bytes());
+}
+
+fn put_str(out: &mut Vec<u8>, text: &str) {
+    put_len(out, text.len());
+    out.extend(text.as_bytes());
+}
+
+fn put_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::U8(v) => out.extend(v.to_le_bytes()),
+        Value::I8(v) => out.extend(v.to_le_bytes()),
+        Value::U16(v) => out.extend(v.to_le_bytes()),
+        Value::I16(v) => out.extend(v.to_le_bytes()),
+        Value::U32(v) => out.extend(v.to_le_bytes()),
+        Value::I32(v) => out.extend(v.to_le_bytes()),
+        Value::U64(v) => out.extend(v.to_le_bytes()),
+        Value::I64(v) => out.extend(v.to_le_bytes()),
+        Value::F32(v) => out.extend(v.to_le_bytes()),
+        Value::F64(v) => out.extend(v.to_le_bytes()),
+        Value::Bool(v) => out.push((*v).into()),
+        Value::String(v) => put_str(out, v),
+        Value::Array(v) => put_array(out, v),
+    }
+}
+
+fn put_array(out: &mut Vec<u8>, array: &Array) {
+    out.extend(array.element_kind().id().to_le_bytes());
+    put_len(out, array.len());
+    match array {
+        Array::U8(v) => out.extend(v),
+        Array::I8(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::U16(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::I16(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::U32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::I32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::U64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::I64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::F32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::F64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
+        Array::Bool(v) => out.extend(v.iter().map(|&x| u8::from(x))),
+        Array::String(v) => v.iter().for_each(|text| put_str(out, text)),
+        Array::Array(v) => v.iter().for_each(|inner| put_array(out, inner)),
+    }
+}

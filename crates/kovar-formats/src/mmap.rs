@@ -1,0 +1,122 @@
+//! Read-only file mappings.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use kovar_core::{HostBytes, HostMemory};
+use memmap2::Mmap;
+
+/// Pages are dropped in steps of this many bytes, a multiple of every page size in use
+/// (4, 16 and 64 KiB), so that no page outside a released range is touched.
+const RELEASE_STEP: usize = 64 * 1024;
+
+struct MappedFile {
+    map: Mmap,
+}
+
+impl HostMemory for MappedFile {
+    fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    fn release(&self, range: Range<usize>) {
+        let Some(pages) = whole_steps(range, self.map.len()) else {
+            return;
+        };
+        #[cfg(unix)]
+        {
+            // SAFETY: `DontNeed` may discard changes made to the pages. These pages are a
+            // read-only, never written mapping of a file, so there are no changes, and a later
+            // read brings the same bytes back from the file. `pages` lies inside the mapping.
+            let advised = unsafe {
+                self.map.unchecked_advise_range(
+                    memmap2::UncheckedAdvice::DontNeed,
+                    pages.start,
+                    pages.len(),
+                )
+            };
+            // Advice only: a system that refuses it keeps the pages.
+            let _ = advised;
+        }
+        #[cfg(not(unix))]
+        let _ = pages;
+    }
+}
+
+/// The whole release steps inside `range` of a mapping of `len` bytes; the last page of the
+/// mapping counts as whole when the range reaches its end.
+fn whole_steps(range: Range<usize>, len: usize) -> Option<Range<usize>> {
+    let start = range.start.checked_next_multiple_of(RELEASE_STEP)?;
+    let end = if range.end == len {
+        len
+    } else {
+        range.end.min(len) / RELEASE_STEP * RELEASE_STEP
+    };
+    (start < end).then_some(start..end)
+}
+
+/// Maps the file at `path` read-only.
+///
+/// The pages are read from disk when they are first touched.
+/// [`HostBytes::release`] drops the whole pages inside a window where the system has a call for it.
+///
+/// The file must not be shortened while it is mapped: the system answers a read beyond the new end
+/// with a signal.
+///
+/// # Errors
+/// The error of opening or mapping the file.
+pub fn map_file(path: impl AsRef<Path>) -> io::Result<HostBytes> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(HostBytes::new(Arc::new(Vec::new())));
+    }
+    // SAFETY: the mapping is read-only and only read through `&[u8]` that this process never
+    // writes. Another process could write to the file; every reader of this crate checks the bytes
+    // that it decodes where it decodes them and copies what it keeps (names, numbers, text), so a
+    // change gives wrong values or an error, not an out-of-bounds access.
+    let map = unsafe { Mmap::map(&file)? };
+    Ok(HostBytes::new(Arc::new(MappedFile { map })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_steps_inside_the_range_are_released() {
+        let s = RELEASE_STEP;
+        assert_eq!(whole_steps(0..s, 10 * s), Some(0..s));
+        assert_eq!(whole_steps(1..s, 10 * s), None);
+        assert_eq!(whole_steps(1..3 * s - 1, 10 * s), Some(s..2 * s));
+        assert_eq!(
+            whole_steps(s + 1..2 * s + 5, 2 * s + 5),
+            Some(2 * s..2 * s + 5)
+        );
+        assert_eq!(whole_steps(s..s, 10 * s), None);
+        assert_eq!(whole_steps(usize::MAX..usize::MAX, 10 * s), None);
+    }
+
+    #[test]
+    fn a_released_mapping_stays_readable() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bytes");
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let mapped = map_file(&path).unwrap();
+        assert_eq!(mapped.as_slice(), bytes);
+        mapped.release();
+        mapped.slice(1000..200_000).unwrap().release();
+        assert_eq!(mapped.as_slice(), bytes);
+    }
+
+    #[test]
+    fn an_empty_file_maps_to_no_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("empty");
+        std::fs::write(&path, []).unwrap();
+        assert!(map_file(&path).unwrap().is_empty());
+    }
+}

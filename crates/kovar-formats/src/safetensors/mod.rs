@@ -1,0 +1,140 @@
+//! safetensors, the tensor container of Hugging Face.
+//!
+//! Source: the format section of the safetensors README. A file is the length of its header (u64,
+//! little-endian), the header (a JSON object from tensor names to dtype, shape and data offsets,
+//! with texts under `__metadata__`) and the data, which the tensors cover without gap or overlap.
+
+mod dtype;
+mod error;
+mod header;
+mod read;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use kovar_core::HostBytes;
+
+use crate::index::NameIndex;
+use crate::mmap::map_file;
+
+pub use dtype::TensorDType;
+pub use error::{ReadError, SafeTensorsError};
+
+/// The longest header that is read, in bytes: the limit of the reference implementation.
+pub const MAX_HEADER_BYTES: usize = 100_000_000;
+
+/// What a file says of one tensor.
+#[derive(Clone, Debug)]
+pub struct SafeTensorInfo {
+    name: Box<str>,
+    dtype: TensorDType,
+    dims: Box<[usize]>,
+    range: Range<usize>,
+    data: HostBytes,
+}
+
+impl SafeTensorInfo {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dtype in the file.
+    pub fn dtype(&self) -> TensorDType {
+        self.dtype
+    }
+
+    /// The dims, row-major, outermost first. A dim may be zero.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Where the data lies, in bytes from the start of the file.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The data, a window of the file: little-endian elements, row after row.
+    pub fn bytes(&self) -> HostBytes {
+        self.data.clone()
+    }
+}
+
+/// An open safetensors file whose header has been checked.
+#[derive(Clone, Debug)]
+pub struct SafeTensors {
+    file: HostBytes,
+    metadata: BTreeMap<String, String>,
+    tensors: Vec<SafeTensorInfo>,
+    index: NameIndex,
+}
+
+impl SafeTensors {
+    /// Maps the file at `path` and reads its header. See [`map_file`] for what a mapping asks of
+    /// the file.
+    ///
+    /// # Errors
+    /// The file cannot be opened or its header is not valid.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SafeTensorsError> {
+        let path = path.as_ref();
+        let file = map_file(path).map_err(|source| SafeTensorsError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::from_bytes(file)
+    }
+
+    /// Reads the header of a file that is already in memory. Nothing is copied but the header.
+    ///
+    /// # Errors
+    /// The header is not valid.
+    pub fn from_bytes(file: HostBytes) -> Result<Self, SafeTensorsError> {
+        let header = header::parse(&file)?;
+        Ok(Self {
+            file,
+            metadata: header.metadata,
+            tensors: header.tensors,
+            index: header.index,
+        })
+    }
+
+    /// Reads the header of a file that is part of the program.
+    ///
+    /// # Errors
+    /// The header is not valid.
+    pub fn from_static(file: &'static [u8]) -> Result<Self, SafeTensorsError> {
+        Self::from_bytes(HostBytes::new(Arc::new(file)))
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_len(&self) -> usize {
+        self.file.len()
+    }
+
+    /// The texts under `__metadata__`.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// The tensors in the order of the header.
+    pub fn tensors(&self) -> std::slice::Iter<'_, SafeTensorInfo> {
+        self.tensors.iter()
+    }
+
+    /// The tensor called `name`.
+    pub fn tensor(&self, name: &str) -> Option<&SafeTensorInfo> {
+        self.index.find(&self.tensors, name, |tensor| &tensor.name)
+    }
+
+    /// The data of `tensor`, a window of the file.
+    pub fn bytes(&self, tensor: &SafeTensorInfo) -> HostBytes {
+        tensor.bytes()
+    }
+}
