@@ -1,0 +1,215 @@
+//! From the blocks of a file to the prepared form.
+
+use kovar_core::DType;
+use kovar_core::quant::{
+    BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+};
+
+use super::GROUP_ROWS;
+use super::format::{BLOCK_LEN, Codes, LINE, PackError, PackedLayout, SUPER_BLOCKS};
+use crate::pool::{SharedMut, ThreadPool};
+
+impl PackedLayout {
+    /// Writes the prepared form of a weight.
+    ///
+    /// - `src`: `[rows, k]` elements as blocks of [`dtype`](Self::dtype), rows one after another.
+    /// - `dst`: [`bytes`](Self::bytes) bytes; all of them are written.
+    ///
+    /// # Errors
+    /// [`PackError::WrongSize`] if a slice has another length.
+    pub fn pack(&self, src: &[u8], dst: &mut [u8], pool: &ThreadPool) -> Result<(), PackError> {
+        let row_bytes = self.k() / self.dtype.block_len() * self.dtype.block_bytes();
+        let src_bytes = self.rows().checked_mul(row_bytes).unwrap_or(usize::MAX);
+        self.check_size("file blocks", src_bytes, src.len())?;
+        self.check_size("prepared bytes", self.bytes(), dst.len())?;
+        let base = SharedMut::new(dst.as_mut_ptr());
+        let grain = (64 * 1024 / self.group_bytes().max(1)).max(1);
+        pool.run_ranges(self.groups(), grain, &|groups, _| {
+            for group in groups {
+                let bytes = self.group_bytes();
+                // SAFETY: `dst` has `groups * group_bytes` bytes, and ranges do not overlap.
+                let out =
+                    unsafe { std::slice::from_raw_parts_mut(base.get().add(group * bytes), bytes) };
+                let first = group * GROUP_ROWS;
+                let rows = GROUP_ROWS.min(self.rows() - first);
+                let src = &src[first * row_bytes..][..rows * row_bytes];
+                self.pack_group(src, row_bytes, out);
+            }
+        });
+        Ok(())
+    }
+
+    fn pack_group(&self, src: &[u8], row_bytes: usize, out: &mut [u8]) {
+        let (scales, codes) = out.split_at_mut(self.scale_bytes());
+        scales.fill(0);
+        if src.len() < GROUP_ROWS * row_bytes {
+            codes.fill(0);
+        }
+        let mut group = Group {
+            scales,
+            codes,
+            unit_bytes: self.scales.unit_bytes(),
+            block_bytes: self.codes.block_bytes(),
+        };
+        for (row, bytes) in src.chunks_exact(row_bytes.max(1)).enumerate() {
+            match self.dtype {
+                DType::Q4_0 => each_block(bytes, |b, block: &BlockQ4_0| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.nibbles(row, b, &block.qs);
+                }),
+                DType::Q4_1 => each_block(bytes, |b, block: &BlockQ4_1| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.scale(row, b, 1, block.m.0);
+                    group.nibbles(row, b, &block.qs);
+                }),
+                DType::Q5_0 => each_block(bytes, |b, block: &BlockQ5_0| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.nibbles(row, b, &block.qs);
+                    group.fifth_bits(row, b, u32::from_le_bytes(block.qh));
+                }),
+                DType::Q5_1 => each_block(bytes, |b, block: &BlockQ5_1| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.scale(row, b, 1, block.m.0);
+                    group.nibbles(row, b, &block.qs);
+                    group.fifth_bits(row, b, u32::from_le_bytes(block.qh));
+                }),
+                DType::Q8_0 => each_block(bytes, |b, block: &BlockQ8_0| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.bytes(row, b, &block.qs);
+                }),
+                DType::Q4K => each_block(bytes, |s, block: &BlockQ4K| {
+                    let (scales, mins) = block.scales.unpack();
+                    group.scale(row, s, 0, block.d.0);
+                    group.scale(row, s, 1, block.dmin.0);
+                    group.small_scales(row, s, 2, &scales);
+                    group.small_scales(row, s, 2 + SUPER_BLOCKS / 2, &mins);
+                    group.k_nibbles(row, s, &block.qs);
+                }),
+                DType::Q5K => each_block(bytes, |s, block: &BlockQ5K| {
+                    let (scales, mins) = block.scales.unpack();
+                    group.scale(row, s, 0, block.d.0);
+                    group.scale(row, s, 1, block.dmin.0);
+                    group.small_scales(row, s, 2, &scales);
+                    group.small_scales(row, s, 2 + SUPER_BLOCKS / 2, &mins);
+                    group.k_nibbles(row, s, &block.qs);
+                    for sub in 0..SUPER_BLOCKS {
+                        let mut bits = 0;
+                        for (i, byte) in block.qh.iter().enumerate() {
+                            bits |= u32::from(byte >> sub & 1) << i;
+                        }
+                        group.fifth_bits(row, s * SUPER_BLOCKS + sub, bits);
+                    }
+                }),
+                DType::Q6K => each_block(bytes, |s, block: &BlockQ6K| {
+                    group.scale(row, s, 0, block.d.0);
+                    group.small_scales(row, s, 1, &block.scales.map(|scale| scale as u8));
+                    group.six_bits(row, s, &block.ql, &block.qh);
+                }),
+                // `PackedLayout::new` lets no other dtype through.
+                _ => {}
+            }
+        }
+    }
+}
+
+fn each_block<B: bytemuck::Pod>(row: &[u8], mut pack: impl FnMut(usize, &B)) {
+    for (i, block) in row.chunks_exact(size_of::<B>()).enumerate() {
+        if let Ok(block) = bytemuck::try_from_bytes(block) {
+            pack(i, block);
+        }
+    }
+}
+
+/// The parts of a group being written.
+struct Group<'a> {
+    scales: &'a mut [u8],
+    codes: &'a mut [u8],
+    unit_bytes: usize,
+    block_bytes: usize,
+}
+
+impl Group<'_> {
+    /// Writes f16 vector `which` of a unit of scales.
+    fn scale(&mut self, row: usize, unit: usize, which: usize, bits: [u8; 2]) {
+        let at = unit * self.unit_bytes + (which * GROUP_ROWS + row) * 2;
+        self.scales[at..][..2].copy_from_slice(&bits);
+    }
+
+    /// Writes one-byte scales, from f16 vector `which` of the unit on.
+    fn small_scales(&mut self, row: usize, unit: usize, which: usize, values: &[u8]) {
+        let at = unit * self.unit_bytes + which * GROUP_ROWS * 2 + row;
+        let slots = self.scales[at..].iter_mut().step_by(GROUP_ROWS);
+        slots.zip(values).for_each(|(slot, value)| *slot = *value);
+    }
+
+    /// Copies quads of `quads` to consecutive lines of a block.
+    fn lines(&mut self, row: usize, block: usize, first_line: usize, quads: &[u8]) {
+        let at = block * self.block_bytes + first_line * LINE + 4 * row;
+        let slots = self.codes[at..].chunks_mut(LINE);
+        for (slot, quad) in slots.zip(quads.chunks_exact(4)) {
+            slot[..4].copy_from_slice(quad);
+        }
+    }
+
+    /// Codes as the 32-element types store them: element `i` low, element `i + 16` high.
+    fn nibbles(&mut self, row: usize, block: usize, qs: &[u8; 16]) {
+        self.lines(row, block, 0, qs);
+    }
+
+    fn bytes(&mut self, row: usize, block: usize, qs: &[i8; 32]) {
+        self.lines(row, block, 0, bytemuck::cast_slice(qs));
+    }
+
+    /// Codes as Q4_K and Q5_K store them: two blocks share 32 bytes.
+    fn k_nibbles(&mut self, row: usize, super_block: usize, qs: &[u8; 128]) {
+        for (pair, bytes) in qs.chunks_exact(32).enumerate() {
+            let (first, second) = bytes.split_at(16);
+            let mut low = [0; 16];
+            let mut high = [0; 16];
+            for i in 0..16 {
+                low[i] = first[i] & 0x0f | second[i] << 4;
+                high[i] = first[i] >> 4 | second[i] & 0xf0;
+            }
+            let block = super_block * SUPER_BLOCKS + 2 * pair;
+            self.nibbles(row, block, &low);
+            self.nibbles(row, block + 1, &high);
+        }
+    }
+
+    /// Bit `i` of `bits` is the fifth bit of element `i`.
+    fn fifth_bits(&mut self, row: usize, block: usize, bits: u32) {
+        let mut line = [0u8; 4];
+        for (lane, byte) in line.iter_mut().enumerate() {
+            // Bits lane, lane + 4, ... of the word, moved together.
+            let spread = u64::from(bits >> lane & 0x1111_1111);
+            let pairs = (spread | spread >> 3) & 0x0303_0303;
+            let fours = (pairs | pairs >> 6) & 0x000f_000f;
+            *byte = (fours | fours >> 12) as u8;
+        }
+        let first_line = Codes::Nibble.block_bytes() / LINE;
+        self.lines(row, block, first_line, &line);
+    }
+
+    /// Codes as Q6_K stores them: 128 elements share 64 bytes of low and 32 of high bits.
+    fn six_bits(&mut self, row: usize, super_block: usize, ql: &[u8; 128], qh: &[u8; 64]) {
+        for (half, (ql, qh)) in ql.chunks_exact(64).zip(qh.chunks_exact(32)).enumerate() {
+            for part in 0..4 {
+                let low: [u8; BLOCK_LEN] = std::array::from_fn(|i| {
+                    let byte = ql[(part % 2) * 32 + i];
+                    if part < 2 { byte & 0x0f } else { byte >> 4 }
+                });
+                let nibbles: [u8; 16] = std::array::from_fn(|i| low[i] | low[i + 16] << 4);
+                let high = |i: usize| qh[i] >> (2 * part) & 3;
+                let planes: [u8; 8] = std::array::from_fn(|i| {
+                    let (line, lane) = (i / 4, i % 4);
+                    (0..4).fold(0, |byte, j| {
+                        byte | high(16 * line + 4 * j + lane) << (2 * j)
+                    })
+                });
+                let block = super_block * SUPER_BLOCKS + half * 4 + part;
+                self.nibbles(row, block, &nibbles);
+                self.lines(row, block, Codes::Nibble.block_bytes() / LINE, &planes);
+            }
+        }
+    }
+}

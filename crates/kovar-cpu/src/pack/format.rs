@@ -1,0 +1,368 @@
+//! The formats of prepared weights, their sizes, and a checked view of one.
+
+use kovar_core::DType;
+
+use super::GROUP_ROWS;
+use crate::buffer::ALIGN;
+
+/// Elements of a block: those that share an activation scale.
+pub(crate) const BLOCK_LEN: usize = 32;
+
+/// Blocks of a super-block of the K types.
+pub(crate) const SUPER_BLOCKS: usize = 8;
+
+/// Bytes of a line of codes: four elements of each row of a group.
+pub(crate) const LINE: usize = 4 * GROUP_ROWS;
+
+/// How codes are stored and what is subtracted from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codes {
+    /// Four bits.
+    Nibble,
+    /// Four bits and a line of fifth bits.
+    Nibble1,
+    /// Four bits and two lines of two high bits.
+    Nibble2,
+    /// Signed bytes.
+    Byte,
+}
+
+/// How scales are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scales {
+    /// `d` per block.
+    D,
+    /// `d` and `m` per block.
+    DM,
+    /// `d`, `dmin` per super-block; scales and minima of one byte per block.
+    K,
+    /// `d` per super-block; scales of one signed byte per half block.
+    K6,
+}
+
+impl Codes {
+    /// Bytes of the codes of 16 rows x 32 elements.
+    pub(crate) const fn block_bytes(self) -> usize {
+        match self {
+            Codes::Nibble => 4 * LINE,
+            Codes::Nibble1 => 5 * LINE,
+            Codes::Nibble2 => 6 * LINE,
+            Codes::Byte => 8 * LINE,
+        }
+    }
+}
+
+impl Scales {
+    /// Elements that the unit below covers.
+    const fn unit_len(self) -> usize {
+        match self {
+            Scales::D | Scales::DM => BLOCK_LEN,
+            Scales::K | Scales::K6 => BLOCK_LEN * SUPER_BLOCKS,
+        }
+    }
+
+    /// Bytes of one unit of scales for 16 rows.
+    pub(crate) const fn unit_bytes(self) -> usize {
+        match self {
+            Scales::D => 2 * GROUP_ROWS,
+            Scales::DM => 4 * GROUP_ROWS,
+            Scales::K => (4 + 2 * SUPER_BLOCKS) * GROUP_ROWS,
+            Scales::K6 => (2 + 2 * SUPER_BLOCKS) * GROUP_ROWS,
+        }
+    }
+}
+
+/// A prepared form, known at compile time.
+pub(crate) trait Format: 'static {
+    const CODES: Codes;
+    const SCALES: Scales;
+    /// What is subtracted from a stored code to get the signed code `w` of `scale * w`.
+    const OFFSET: u8;
+    /// Whether elements are `scale * w + min` rather than `scale * w`.
+    const MIN: bool = matches!(Self::SCALES, Scales::DM | Scales::K);
+    /// Scales per block of 32 elements: 2 if every 16 elements have their own.
+    const SUB_SCALES: usize = if matches!(Self::SCALES, Scales::K6) {
+        2
+    } else {
+        1
+    };
+}
+
+macro_rules! formats {
+    ($($name:ident: $codes:ident, $scales:ident, $offset:literal;)*) => {
+        $(
+            pub(crate) struct $name;
+            impl Format for $name {
+                const CODES: Codes = Codes::$codes;
+                const SCALES: Scales = Scales::$scales;
+                const OFFSET: u8 = $offset;
+            }
+        )*
+
+        const FORMATS: [(DType, Codes, Scales); 8] = [$((DType::$name, Codes::$codes, Scales::$scales)),*];
+    };
+}
+
+formats! {
+    Q4_0: Nibble, D, 8;
+    Q4_1: Nibble, DM, 0;
+    Q5_0: Nibble1, D, 16;
+    Q5_1: Nibble1, DM, 0;
+    Q8_0: Byte, D, 0;
+    Q4K: Nibble, K, 0;
+    Q5K: Nibble1, K, 0;
+    Q6K: Nibble2, K6, 32;
+}
+
+/// Position of a quantised dtype in the kernel tables.
+pub(crate) fn format_index(dtype: DType) -> Option<usize> {
+    FORMATS.iter().position(|format| format.0 == dtype)
+}
+
+/// Why a weight could not be prepared or a prepared weight not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// There is no prepared form of the dtype.
+    #[error("{dtype} weights have no prepared form")]
+    Unsupported {
+        /// The dtype.
+        dtype: DType,
+    },
+    /// Rows must be whole blocks.
+    #[error("rows of {k} elements are not whole {dtype} blocks of {}", dtype.block_len())]
+    PartialBlock {
+        /// The dtype.
+        dtype: DType,
+        /// Elements of a row.
+        k: usize,
+    },
+    /// The byte count overflows.
+    #[error("a {rows} x {k} {dtype} weight does not fit the address space")]
+    TooLarge {
+        /// The dtype.
+        dtype: DType,
+        /// Rows.
+        rows: usize,
+        /// Elements of a row.
+        k: usize,
+    },
+    /// A slice has the wrong length.
+    #[error(
+        "{what} of a {rows} x {k} {dtype} weight take {expected} bytes, the slice has {actual}"
+    )]
+    WrongSize {
+        /// What the slice should hold.
+        what: &'static str,
+        /// The dtype.
+        dtype: DType,
+        /// Rows.
+        rows: usize,
+        /// Elements of a row.
+        k: usize,
+        /// Bytes needed.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// The prepared form is not aligned.
+    #[error("prepared weights must be aligned to {ALIGN} bytes")]
+    Misaligned,
+    /// There is no such row.
+    #[error("row {row} of a weight of {rows} rows")]
+    NoRow {
+        /// The row asked for.
+        row: usize,
+        /// Rows of the weight.
+        rows: usize,
+    },
+}
+
+/// Shape and sizes of the prepared form of a `[rows, k]` weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedLayout {
+    pub(super) dtype: DType,
+    pub(super) codes: Codes,
+    pub(super) scales: Scales,
+    rows: usize,
+    k: usize,
+    scale_bytes: usize,
+    group_bytes: usize,
+    bytes: usize,
+}
+
+impl PackedLayout {
+    /// The layout of a `[rows, k]` weight of `dtype`.
+    ///
+    /// # Errors
+    /// [`PackError::Unsupported`] for dtypes that are not quantised, [`PackError::PartialBlock`]
+    /// if rows are not whole blocks, [`PackError::TooLarge`] if sizes overflow.
+    pub fn new(dtype: DType, rows: usize, k: usize) -> Result<Self, PackError> {
+        let (_, codes, scales) = format_index(dtype)
+            .and_then(|i| FORMATS.get(i).copied())
+            .ok_or(PackError::Unsupported { dtype })?;
+        if !k.is_multiple_of(dtype.block_len()) {
+            return Err(PackError::PartialBlock { dtype, k });
+        }
+        let too_large = PackError::TooLarge { dtype, rows, k };
+        let sizes = || {
+            let scale_bytes = (k / scales.unit_len())
+                .checked_mul(scales.unit_bytes())?
+                .checked_next_multiple_of(ALIGN)?;
+            let code_bytes = (k / BLOCK_LEN).checked_mul(codes.block_bytes())?;
+            let group_bytes = scale_bytes.checked_add(code_bytes)?;
+            let bytes = rows.div_ceil(GROUP_ROWS).checked_mul(group_bytes)?;
+            isize::try_from(bytes).ok()?;
+            Some((scale_bytes, group_bytes, bytes))
+        };
+        let (scale_bytes, group_bytes, bytes) = sizes().ok_or(too_large)?;
+        Ok(Self {
+            dtype,
+            codes,
+            scales,
+            rows,
+            k,
+            scale_bytes,
+            group_bytes,
+            bytes,
+        })
+    }
+
+    /// The dtype of the weight in its file.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows (outputs of the product).
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Elements of a row (inputs of the product).
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Bytes of the prepared form, padding rows included.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Groups of [`GROUP_ROWS`] rows; the last may be padded.
+    pub(crate) fn groups(&self) -> usize {
+        self.rows.div_ceil(GROUP_ROWS)
+    }
+
+    /// Blocks of 32 elements in a row.
+    pub(crate) fn blocks(&self) -> usize {
+        self.k / BLOCK_LEN
+    }
+
+    /// Bytes of a group.
+    pub(crate) fn group_bytes(&self) -> usize {
+        self.group_bytes
+    }
+
+    /// Bytes of the scales of a group; its codes follow.
+    pub(crate) fn scale_bytes(&self) -> usize {
+        self.scale_bytes
+    }
+
+    pub(super) fn check_size(
+        &self,
+        what: &'static str,
+        expected: usize,
+        actual: usize,
+    ) -> Result<(), PackError> {
+        if expected == actual {
+            return Ok(());
+        }
+        Err(PackError::WrongSize {
+            what,
+            dtype: self.dtype,
+            rows: self.rows,
+            k: self.k,
+            expected,
+            actual,
+        })
+    }
+}
+
+/// A prepared weight: a layout and its bytes, checked against each other.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedMatrix<'a> {
+    layout: PackedLayout,
+    data: &'a [u8],
+}
+
+impl<'a> PackedMatrix<'a> {
+    /// Views `data`, written by [`PackedLayout::pack`], as a weight of `layout`.
+    ///
+    /// # Errors
+    /// [`PackError::WrongSize`] and [`PackError::Misaligned`].
+    pub fn new(layout: PackedLayout, data: &'a [u8]) -> Result<Self, PackError> {
+        layout.check_size("prepared bytes", layout.bytes(), data.len())?;
+        if !data.is_empty() && !data.as_ptr().addr().is_multiple_of(ALIGN) {
+            return Err(PackError::Misaligned);
+        }
+        Ok(Self { layout, data })
+    }
+
+    /// Shape and sizes.
+    pub fn layout(&self) -> &PackedLayout {
+        &self.layout
+    }
+
+    /// Scales and codes of a group.
+    pub(crate) fn group(&self, group: usize) -> (&'a [u8], &'a [u8]) {
+        let bytes = self.layout.group_bytes();
+        self.data[group * bytes..][..bytes].split_at(self.layout.scale_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prepared_weights_hardly_outgrow_the_file() {
+        for dtype in DType::ALL.into_iter().filter(|d| d.is_quantized()) {
+            let layout = PackedLayout::new(dtype, 64, 2048).unwrap();
+            let file = dtype.bytes_for(64 * 2048).unwrap();
+            assert!(layout.bytes() as f64 <= 1.03 * file as f64, "{dtype}");
+            assert!(layout.bytes() >= file, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn impossible_layouts_are_errors() {
+        assert_eq!(
+            PackedLayout::new(DType::F16, 4, 32),
+            Err(PackError::Unsupported { dtype: DType::F16 })
+        );
+        assert!(matches!(
+            PackedLayout::new(DType::Q4K, 4, 64),
+            Err(PackError::PartialBlock { .. })
+        ));
+        assert!(matches!(
+            PackedLayout::new(DType::Q8_0, usize::MAX, 1 << 40),
+            Err(PackError::TooLarge { .. })
+        ));
+    }
+
+    #[test]
+    fn a_view_checks_size_and_alignment() {
+        let layout = PackedLayout::new(DType::Q4_0, 3, 64).unwrap();
+        let buffer = crate::buffer::AlignedBytes::zeroed(layout.bytes() + 1).unwrap();
+        let bytes = buffer.as_slice();
+        assert!(PackedMatrix::new(layout, &bytes[..layout.bytes()]).is_ok());
+        assert_eq!(
+            PackedMatrix::new(layout, &bytes[1..]).unwrap_err(),
+            PackError::Misaligned
+        );
+        assert!(matches!(
+            PackedMatrix::new(layout, bytes).unwrap_err(),
+            PackError::WrongSize { .. }
+        ));
+    }
+}

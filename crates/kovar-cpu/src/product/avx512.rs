@@ -1,0 +1,531 @@
+//! Kernels for AVX-512 with VNNI: one 64-byte vector is a line of codes (16 rows, 4 elements).
+
+use std::arch::x86_64::*;
+
+use super::activation::{self, CODE_BIAS, QuantizeCall};
+use super::kernels::{FloatCall, FusedCall, Kernels, per_format};
+use super::panel::{
+    DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
+    scales_at,
+};
+use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales};
+use crate::simd::SimdLevel;
+
+pub(super) static KERNELS: Kernels = Kernels {
+    level: SimdLevel::Avx512Vnni,
+    tile: 6,
+    fused_tokens: 4,
+    quantize,
+    decode: per_format!(decode),
+    panel: [
+        panel_product::<1, false>,
+        panel_product::<1, false>,
+        panel_product::<1, true>,
+        panel_product::<2, false>,
+    ],
+    fused: Some(per_format!(fused)),
+    float: [float::<F32>, float::<F16>, float::<BF16>],
+    float_rows: 4,
+};
+
+/// # Safety
+/// As `QuantizeFn`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn quantize(call: &QuantizeCall) {
+    let (low, high) = (_mm512_set1_ps(-127.0), _mm512_set1_ps(127.0));
+    let bias = _mm512_set1_epi32(CODE_BIAS);
+    for t in 0..call.tokens {
+        for b in 0..call.blocks {
+            let parts = activation::parts(b, call.tokens);
+            // SAFETY: the block is inside the row of `x` and the tile.
+            unsafe {
+                let x = call.x.add(t * call.stride + b * BLOCK_LEN);
+                let (x0, x1) = (_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(16)));
+                // As integers magnitudes keep their order and NaNs come out on top.
+                let a0 = _mm512_castps_si512(_mm512_abs_ps(x0));
+                let a1 = _mm512_castps_si512(_mm512_abs_ps(x1));
+                let largest = _mm512_reduce_max_epi32(_mm512_max_epi32(a0, a1));
+                let d = f32::from_bits(largest as u32) / 127.0;
+                let mut q = [_mm512_setzero_si512(); 2];
+                if d > 0.0 && d.is_finite() {
+                    let d = _mm512_set1_ps(d);
+                    for (q, x) in q.iter_mut().zip([x0, x1]) {
+                        let x = _mm512_div_ps(x, d);
+                        let x = _mm512_min_ps(_mm512_max_ps(x, low), high);
+                        *q = _mm512_cvtps_epi32(x);
+                    }
+                }
+                let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q[0], q[1]));
+                let codes = call.out.add(parts.codes + t * BLOCK_LEN);
+                for (i, q) in q.into_iter().enumerate() {
+                    let bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(q, bias));
+                    _mm_storeu_si128(codes.add(16 * i).cast(), bytes);
+                }
+                activation::write_scales(call.out, parts, t, d, sum);
+            }
+        }
+    }
+}
+
+/// The eight lines of signed codes of a block.
+///
+/// # Safety
+/// `codes` points to a block of `F`, aligned to 64 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn lines<F: Format>(codes: *const u8) -> [__m512i; QUADS] {
+    // SAFETY: each kind of codes has the lines that are read for it.
+    let line = |l: usize| unsafe { _mm512_load_si512(codes.add(l * LINE).cast()) };
+    if F::CODES == Codes::Byte {
+        return std::array::from_fn(line);
+    }
+    let mask = _mm512_set1_epi8(0x0f);
+    let mut out = [_mm512_setzero_si512(); QUADS];
+    for l in 0..4 {
+        let pairs = line(l);
+        out[l] = _mm512_and_si512(pairs, mask);
+        out[l + 4] = _mm512_and_si512(_mm512_srli_epi16::<4>(pairs), mask);
+    }
+    match F::CODES {
+        Codes::Nibble1 => {
+            let bits = line(4);
+            let at = _mm512_set1_epi8(0x10);
+            out[0] = or_masked(out[0], _mm512_slli_epi16::<4>(bits), at);
+            out[1] = or_masked(out[1], _mm512_slli_epi16::<3>(bits), at);
+            out[2] = or_masked(out[2], _mm512_slli_epi16::<2>(bits), at);
+            out[3] = or_masked(out[3], _mm512_slli_epi16::<1>(bits), at);
+            out[4] = or_masked(out[4], bits, at);
+            out[5] = or_masked(out[5], _mm512_srli_epi16::<1>(bits), at);
+            out[6] = or_masked(out[6], _mm512_srli_epi16::<2>(bits), at);
+            out[7] = or_masked(out[7], _mm512_srli_epi16::<3>(bits), at);
+        }
+        Codes::Nibble2 => {
+            let at = _mm512_set1_epi8(0x30);
+            for half in 0..2 {
+                let bits = line(4 + half);
+                let out = &mut out[4 * half..4 * half + 4];
+                out[0] = or_masked(out[0], _mm512_slli_epi16::<4>(bits), at);
+                out[1] = or_masked(out[1], _mm512_slli_epi16::<2>(bits), at);
+                out[2] = or_masked(out[2], bits, at);
+                out[3] = or_masked(out[3], _mm512_srli_epi16::<2>(bits), at);
+            }
+        }
+        Codes::Nibble | Codes::Byte => {}
+    }
+    if F::OFFSET != 0 {
+        let offset = _mm512_set1_epi8(F::OFFSET as i8);
+        for line in &mut out {
+            *line = _mm512_sub_epi8(*line, offset);
+        }
+    }
+    out
+}
+
+/// `a | (b & mask)`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn or_masked(a: __m512i, b: __m512i, mask: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<0xf8>(a, b, mask)
+}
+
+/// Scales and minima of a block; `[scale, min]` or the scales of its halves.
+///
+/// # Safety
+/// `scales` are a group's scales of at least `b + 1` blocks.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> [__m512; 2] {
+    // SAFETY: a unit holds the vectors that its kind of scales says.
+    unsafe {
+        match F::SCALES {
+            Scales::D => [
+                halves(scales.add(b * F::SCALES.unit_bytes())),
+                _mm512_setzero_ps(),
+            ],
+            Scales::DM => {
+                let unit = scales.add(b * F::SCALES.unit_bytes());
+                [halves(unit), halves(unit.add(2 * GROUP_ROWS))]
+            }
+            Scales::K => {
+                let unit = scales.add(b / SUPER_BLOCKS * F::SCALES.unit_bytes());
+                let d = halves(unit);
+                let dmin = _mm512_sub_ps(_mm512_setzero_ps(), halves(unit.add(2 * GROUP_ROWS)));
+                let small = unit.add((4 + b % SUPER_BLOCKS) * GROUP_ROWS);
+                let scale = _mm512_cvtepu8_epi32(_mm_loadu_si128(small.cast()));
+                let min = small.add(SUPER_BLOCKS * GROUP_ROWS);
+                let min = _mm512_cvtepu8_epi32(_mm_loadu_si128(min.cast()));
+                [
+                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale)),
+                    _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(min)),
+                ]
+            }
+            Scales::K6 => {
+                let unit = scales.add(b / SUPER_BLOCKS * F::SCALES.unit_bytes());
+                let d = halves(unit);
+                let small = unit.add((2 + 2 * (b % SUPER_BLOCKS)) * GROUP_ROWS);
+                let first = _mm512_cvtepi8_epi32(_mm_loadu_si128(small.cast()));
+                let second = _mm_loadu_si128(small.add(GROUP_ROWS).cast());
+                let second = _mm512_cvtepi8_epi32(second);
+                [
+                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(first)),
+                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(second)),
+                ]
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `at` is readable for 16 f16.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn halves(at: *const u8) -> __m512 {
+    // SAFETY: by this function's contract.
+    _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(at.cast()) })
+}
+
+/// `sum(w)` of the lines, times the bias of the activations.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn biased_sums(lines: &[__m512i]) -> __m512i {
+    let bias = _mm512_set1_epi8(CODE_BIAS as u8 as i8);
+    let mut sums = _mm512_setzero_si512();
+    for line in lines {
+        sums = _mm512_dpbusd_epi32(sums, bias, *line);
+    }
+    sums
+}
+
+/// # Safety
+/// As `DecodeFn`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn decode<F: Format>(call: &DecodeCall) {
+    let magic = _mm512_set1_epi32(MAGIC);
+    for b in 0..call.blocks {
+        // SAFETY: block `b` is inside the group and the panel.
+        unsafe {
+            let lines = lines::<F>(call.codes.add(b * F::CODES.block_bytes()));
+            let out = call.out.add(b * call.step);
+            for (q, line) in lines.iter().enumerate() {
+                _mm512_store_si512(out.add(q * LINE).cast(), *line);
+            }
+            for (i, half) in lines.chunks_exact(QUADS / F::SUB_SCALES).enumerate() {
+                let start = _mm512_sub_epi32(magic, biased_sums(half));
+                _mm512_store_si512(out.add(STARTS_AT + i * LANES_BYTES).cast(), start);
+            }
+            let scales = scales::<F>(call.scales, b);
+            let at = out.add(scales_at(F::SUB_SCALES));
+            _mm512_store_ps(at.cast(), scales[0]);
+            if F::SUB_SCALES == 2 || F::MIN {
+                _mm512_store_ps(at.add(LANES_BYTES).cast(), scales[1]);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `PanelFn`.
+unsafe fn panel_product<const S: usize, const MIN: bool>(call: &PanelCall) {
+    // SAFETY: `call` keeps `PanelFn`'s contract, which is that of each instance for its number
+    // of groups and tokens.
+    unsafe {
+        match (call.groups, call.tokens) {
+            (1, 1) => panel_tile::<S, MIN, 1, 1>(call),
+            (1, 2) => panel_tile::<S, MIN, 1, 2>(call),
+            (1, 3) => panel_tile::<S, MIN, 1, 3>(call),
+            (1, 4) => panel_tile::<S, MIN, 1, 4>(call),
+            (1, 5) => panel_tile::<S, MIN, 1, 5>(call),
+            (1, 6) => panel_tile::<S, MIN, 1, 6>(call),
+            (2, 1) => panel_tile::<S, MIN, 2, 1>(call),
+            (2, 2) => panel_tile::<S, MIN, 2, 2>(call),
+            (2, 3) => panel_tile::<S, MIN, 2, 3>(call),
+            (2, 4) => panel_tile::<S, MIN, 2, 4>(call),
+            (2, 5) => panel_tile::<S, MIN, 2, 5>(call),
+            (2, 6) => panel_tile::<S, MIN, 2, 6>(call),
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+/// As `PanelFn`, with `R` groups and `T` tokens.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: usize>(
+    call: &PanelCall,
+) {
+    let step = block_bytes(S, MIN);
+    let minus_magic = _mm512_set1_ps(-MAGIC_F32);
+    let mut sums = [[_mm512_setzero_ps(); R]; T];
+    for b in 0..call.blocks {
+        let parts = activation::parts(b, T);
+        // SAFETY: block `b` is inside the panel and the tile.
+        unsafe {
+            let panel = call.panel.add(b * R * step);
+            let codes = call.x.add(parts.codes);
+            let scales = call.x.add(parts.scales).cast::<f32>();
+            for half in 0..S {
+                let mut dots = [[_mm512_setzero_si512(); R]; T];
+                for r in 0..R {
+                    let start = panel.add(r * step + STARTS_AT + half * LANES_BYTES);
+                    let start = _mm512_load_si512(start.cast());
+                    for dots in &mut dots {
+                        dots[r] = start;
+                    }
+                }
+                for q in half * QUADS / S..(half + 1) * QUADS / S {
+                    let mut w = [_mm512_setzero_si512(); R];
+                    for r in 0..R {
+                        w[r] = _mm512_load_si512(panel.add(r * step + q * LINE).cast());
+                    }
+                    for t in 0..T {
+                        let x = quad(codes.add(t * BLOCK_LEN + 4 * q));
+                        for r in 0..R {
+                            dots[t][r] = _mm512_dpbusd_epi32(dots[t][r], x, w[r]);
+                        }
+                    }
+                }
+                for r in 0..R {
+                    let scale = panel.add(r * step + scales_at(S) + half * LANES_BYTES);
+                    let scale = _mm512_load_ps(scale.cast());
+                    let shift = _mm512_mul_ps(scale, minus_magic);
+                    for t in 0..T {
+                        let dot = _mm512_castsi512_ps(dots[t][r]);
+                        let dot = _mm512_fmadd_ps(dot, scale, shift);
+                        let d = _mm512_set1_ps(scales.add(t).read_unaligned());
+                        sums[t][r] = _mm512_fmadd_ps(dot, d, sums[t][r]);
+                    }
+                }
+            }
+            if MIN {
+                let x_sums = call.x.add(parts.sums).cast::<f32>();
+                for r in 0..R {
+                    let min = _mm512_load_ps(panel.add(r * step + mins_at(S)).cast());
+                    for t in 0..T {
+                        let sum = _mm512_set1_ps(x_sums.add(t).read_unaligned());
+                        sums[t][r] = _mm512_fmadd_ps(min, sum, sums[t][r]);
+                    }
+                }
+            }
+        }
+    }
+    for (t, sums) in sums.iter().enumerate() {
+        for (r, sum) in sums.iter().enumerate() {
+            let first = r * GROUP_ROWS;
+            // SAFETY: `y` is writable for the first `rows` rows of each token.
+            unsafe {
+                let y = call.y.add(t * call.y_stride + first);
+                store_rows(y, call.rows.saturating_sub(first), *sum);
+            }
+        }
+    }
+}
+
+/// Four codes of a token, for all rows.
+///
+/// # Safety
+/// `at` is readable for four bytes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn quad(at: *const u8) -> __m512i {
+    // SAFETY: by this function's contract.
+    _mm512_set1_epi32(unsafe { at.cast::<i32>().read_unaligned() })
+}
+
+/// Stores the first `rows` (at most 16) lanes.
+///
+/// # Safety
+/// `y` is writable for `min(rows, 16)` elements.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_rows(y: *mut f32, rows: usize, values: __m512) {
+    let mask = if rows >= GROUP_ROWS {
+        u16::MAX
+    } else {
+        (1 << rows) - 1
+    };
+    // SAFETY: the mask leaves out the lanes beyond `rows`.
+    unsafe { _mm512_mask_storeu_ps(y, mask, values) };
+}
+
+/// # Safety
+/// As `FusedFn`.
+unsafe fn fused<F: Format>(call: &FusedCall) {
+    // SAFETY: `call` keeps `FusedFn`'s contract.
+    unsafe {
+        match call.tokens {
+            1 => fused_tile::<F, 1>(call),
+            2 => fused_tile::<F, 2>(call),
+            3 => fused_tile::<F, 3>(call),
+            4 => fused_tile::<F, 4>(call),
+            _ => {}
+        }
+    }
+}
+
+/// How far ahead of their use codes are prefetched: about the data that a core has in flight.
+const PREFETCH: usize = 2048;
+
+/// # Safety
+/// As `FusedFn`, with `T` tokens.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
+    let magic = _mm512_set1_epi32(MAGIC);
+    let minus_magic = _mm512_set1_ps(-MAGIC_F32);
+    let mut sums = [_mm512_setzero_ps(); T];
+    for b in 0..call.blocks {
+        let parts = activation::parts(b, T);
+        // SAFETY: block `b` is inside the group and the tile; a prefetch may have any address.
+        unsafe {
+            let block = call.codes.add(b * F::CODES.block_bytes());
+            for l in 0..F::CODES.block_bytes() / LINE {
+                _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(PREFETCH + l * LINE).cast());
+            }
+            let lines = lines::<F>(block);
+            let scales = scales::<F>(call.scales, b);
+            let codes = call.x.add(parts.codes);
+            let x_scales = call.x.add(parts.scales).cast::<f32>();
+            let quads = QUADS / F::SUB_SCALES;
+            for (half, lines) in lines.chunks_exact(quads).enumerate() {
+                let bias = biased_sums(lines);
+                let shift = _mm512_mul_ps(scales[half], minus_magic);
+                for t in 0..T {
+                    let mut dot = magic;
+                    for (q, line) in lines.iter().enumerate() {
+                        let x = quad(codes.add(t * BLOCK_LEN + 4 * (half * quads + q)));
+                        dot = _mm512_dpbusd_epi32(dot, x, *line);
+                    }
+                    let dot = _mm512_castsi512_ps(_mm512_sub_epi32(dot, bias));
+                    let dot = _mm512_fmadd_ps(dot, scales[half], shift);
+                    let d = _mm512_set1_ps(x_scales.add(t).read_unaligned());
+                    sums[t] = _mm512_fmadd_ps(dot, d, sums[t]);
+                }
+            }
+            if F::MIN {
+                let x_sums = call.x.add(parts.sums).cast::<f32>();
+                for t in 0..T {
+                    let sum = _mm512_set1_ps(x_sums.add(t).read_unaligned());
+                    sums[t] = _mm512_fmadd_ps(scales[1], sum, sums[t]);
+                }
+            }
+        }
+    }
+    for (t, sum) in sums.iter().enumerate() {
+        // SAFETY: `y` is writable for the first `rows` rows of each token.
+        unsafe { store_rows(call.y.add(t * call.y_stride), call.rows, *sum) };
+    }
+}
+
+/// A plain float dtype.
+trait Float {
+    const BYTES: usize;
+    /// The first 16 elements at `at`, those outside `mask` zero.
+    ///
+    /// # Safety
+    /// The elements in `mask` are readable.
+    unsafe fn load(at: *const u8, mask: u16) -> __m512;
+}
+
+struct F32;
+struct F16;
+struct BF16;
+
+impl Float for F32 {
+    const BYTES: usize = 4;
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
+        // SAFETY: by the trait's contract.
+        unsafe { _mm512_maskz_loadu_ps(mask, at.cast()) }
+    }
+}
+
+impl Float for F16 {
+    const BYTES: usize = 2;
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
+        // SAFETY: by the trait's contract.
+        _mm512_cvtph_ps(unsafe { _mm256_maskz_loadu_epi16(mask, at.cast()) })
+    }
+}
+
+impl Float for BF16 {
+    const BYTES: usize = 2;
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
+        // SAFETY: by the trait's contract.
+        let halves = unsafe { _mm256_maskz_loadu_epi16(mask, at.cast()) };
+        let words = _mm512_cvtepu16_epi32(halves);
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
+    }
+}
+
+/// # Safety
+/// As `FloatFn`.
+unsafe fn float<W: Float>(call: &FloatCall) {
+    let mut row = 0;
+    while row < call.rows {
+        let rows = if call.rows - row >= 4 { 4 } else { 1 };
+        let mut t = 0;
+        while t < call.tokens {
+            let tokens = if call.tokens - t >= 4 { 4 } else { 1 };
+            // SAFETY: rows `row..row + rows` and tokens `t..t + tokens` are inside the call's.
+            unsafe {
+                let part = FloatCall {
+                    w: call.w.add(row * call.w_stride),
+                    x: call.x.add(t * call.x_stride),
+                    y: call.y.add(t * call.y_stride + row),
+                    ..*call
+                };
+                match (rows, tokens) {
+                    (4, 4) => float_tile::<W, 4, 4>(&part),
+                    (4, _) => float_tile::<W, 4, 1>(&part),
+                    (_, 4) => float_tile::<W, 1, 4>(&part),
+                    _ => float_tile::<W, 1, 1>(&part),
+                }
+            }
+            t += tokens;
+        }
+        row += rows;
+    }
+}
+
+/// # Safety
+/// As `FloatFn`, with `R` rows and `T` tokens.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn float_tile<W: Float, const R: usize, const T: usize>(call: &FloatCall) {
+    let mut sums = [[_mm512_setzero_ps(); R]; T];
+    let mut k = 0;
+    while k < call.k {
+        let mask = if call.k - k >= 16 {
+            u16::MAX
+        } else {
+            (1 << (call.k - k)) - 1
+        };
+        // SAFETY: the mask leaves out what is beyond the rows.
+        unsafe {
+            let mut w = [_mm512_setzero_ps(); R];
+            for r in 0..R {
+                w[r] = W::load(call.w.add(r * call.w_stride + k * W::BYTES), mask);
+            }
+            for t in 0..T {
+                let x = _mm512_maskz_loadu_ps(mask, call.x.add(t * call.x_stride + k));
+                for r in 0..R {
+                    sums[t][r] = _mm512_fmadd_ps(w[r], x, sums[t][r]);
+                }
+            }
+        }
+        k += 16;
+    }
+    for (t, sums) in sums.iter().enumerate() {
+        for (r, sum) in sums.iter().enumerate() {
+            // SAFETY: `y` has an element per row and token.
+            unsafe {
+                call.y
+                    .add(t * call.y_stride + r)
+                    .write(_mm512_reduce_add_ps(*sum))
+            };
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A panel: the codes of some groups of rows decoded to signed bytes, with f32 scales, so that
+//! one kernel serves every dtype and the decoding is paid once for many tokens.
+//!
+//! Per block of 32 elements, for each group of the panel in turn:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 8 x 64 i8 | codes `w`, quad after quad, in the order of the prepared form's lines |
+//! | S x 16 i32 | `MAGIC - 128 * sum(w)` per row |
+//! | S x 16 f32 | scales per row |
+//! | 16 f32 | minima per row, for dtypes that have them |
+//!
+//! `S` is 2 if every 16 elements have their own scale. The second line is where a kernel starts
+//! its integer sum of `(code + 128) * w`: it cancels the bias of the activations, and it holds
+//! the bits of the float [`MAGIC_F32`], so that the sum is the float `MAGIC_F32 + sum` as it
+//! stands and `scale * sum` is one exact-operand fused multiply-add, with no conversion.
+
+use half::f16;
+
+use super::activation::CODE_BIAS;
+use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales};
+
+/// 1.5 * 2^23: adding an integer below 2^22 in magnitude to its bits adds it to the float. A
+/// block's sum is at most 32 * 127 * 128 < 2^20 in magnitude, and the product of a scale (at most
+/// 19 significant bits) and this number is exact.
+pub(crate) const MAGIC_F32: f32 = 12_582_912.0;
+
+/// The bits of [`MAGIC_F32`].
+pub(crate) const MAGIC: i32 = MAGIC_F32.to_bits() as i32;
+
+/// Quads in a block.
+pub(crate) const QUADS: usize = BLOCK_LEN / 4;
+
+/// Bytes of one f32 or i32 per row of a group.
+pub(crate) const LANES_BYTES: usize = 4 * GROUP_ROWS;
+
+/// Offset of the starting sums in a group's block.
+pub(crate) const STARTS_AT: usize = QUADS * LINE;
+
+/// Offset of the scales.
+pub(crate) const fn scales_at(sub_scales: usize) -> usize {
+    STARTS_AT + sub_scales * LANES_BYTES
+}
+
+/// Offset of the minima.
+pub(crate) const fn mins_at(sub_scales: usize) -> usize {
+    scales_at(sub_scales) + sub_scales * LANES_BYTES
+}
+
+/// Bytes of a group's block.
+pub(crate) const fn block_bytes(sub_scales: usize, min: bool) -> usize {
+    mins_at(sub_scales) + if min { LANES_BYTES } else { 0 }
+}
+
+/// The most bytes that a group's block takes.
+pub(crate) const MAX_BLOCK_BYTES: usize = block_bytes(2, false);
+
+/// Kinds of panels, by the kernel that they need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum PanelKind {
+    /// One scale per block.
+    Scale,
+    /// One scale per block; codes of up to 8 bits, which overflow 16-bit pair sums.
+    ScaleWide,
+    /// One scale and one minimum per block.
+    ScaleMin,
+    /// Two scales per block.
+    TwoScales,
+}
+
+impl PanelKind {
+    pub(crate) const fn of<F: Format>() -> Self {
+        match (F::SCALES, F::CODES) {
+            (Scales::D, Codes::Byte) => PanelKind::ScaleWide,
+            (Scales::D, _) => PanelKind::Scale,
+            (Scales::DM | Scales::K, _) => PanelKind::ScaleMin,
+            (Scales::K6, _) => PanelKind::TwoScales,
+        }
+    }
+
+    pub(crate) const fn block_bytes(self) -> usize {
+        match self {
+            PanelKind::Scale | PanelKind::ScaleWide => block_bytes(1, false),
+            PanelKind::ScaleMin => block_bytes(1, true),
+            PanelKind::TwoScales => block_bytes(2, false),
+        }
+    }
+}
+
+/// What a level's decoder is called with: one group's scales and codes, `blocks` blocks of which
+/// go to `out`, `step` bytes apart.
+#[derive(Clone, Copy)]
+pub(crate) struct DecodeCall {
+    pub scales: *const u8,
+    pub codes: *const u8,
+    pub blocks: usize,
+    pub out: *mut u8,
+    pub step: usize,
+}
+
+/// What a level's panel kernel is called with: `groups` groups (1 or 2) of a panel and a tile of
+/// `tokens` tokens; `y[t * y_stride + row]` is written for the first `rows` rows.
+#[derive(Clone, Copy)]
+pub(crate) struct PanelCall {
+    pub panel: *const u8,
+    pub groups: usize,
+    pub blocks: usize,
+    pub x: *const u8,
+    pub tokens: usize,
+    pub y: *mut f32,
+    pub y_stride: usize,
+    pub rows: usize,
+}
+
+/// Decodes a group, in plain code that a compiler vectorises.
+///
+/// # Safety
+/// `scales` and `codes` are a group of `F` with at least `blocks` blocks; `out` is writable for
+/// `blocks` group blocks `step` bytes apart; the pointers are aligned to 64 bytes.
+#[inline(always)]
+pub(crate) unsafe fn decode<F: Format>(call: &DecodeCall) {
+    for b in 0..call.blocks {
+        // SAFETY: block `b` is inside the group and the panel, and lines are plain bytes.
+        unsafe {
+            let codes = call
+                .codes
+                .add(b * F::CODES.block_bytes())
+                .cast::<[u8; LINE]>();
+            let out = call.out.add(b * call.step);
+            let lines = &mut *out.cast::<[[i8; LINE]; QUADS]>();
+            decode_codes::<F>(codes, lines);
+            let starts = &mut *out.add(STARTS_AT).cast::<[[i32; GROUP_ROWS]; 2]>();
+            for (start, lines) in starts
+                .iter_mut()
+                .zip(lines.chunks_exact(QUADS / F::SUB_SCALES))
+            {
+                *start = starting_sums(lines);
+            }
+            decode_scales::<F>(call.scales, b, out);
+        }
+    }
+}
+
+/// # Safety
+/// `codes` points to the lines of a block of `F`.
+#[inline(always)]
+unsafe fn decode_codes<F: Format>(codes: *const [u8; LINE], lines: &mut [[i8; LINE]; QUADS]) {
+    // SAFETY: each kind of codes has the lines that are read for it.
+    let line = |l: usize| unsafe { &*codes.add(l) };
+    for (q, out) in lines.iter_mut().enumerate() {
+        if F::CODES == Codes::Byte {
+            for (out, byte) in out.iter_mut().zip(line(q)) {
+                *out = *byte as i8;
+            }
+            continue;
+        }
+        let nibbles = line(q % 4);
+        let (high, high_shift, high_mask) = match F::CODES {
+            Codes::Nibble1 => (line(4), q, 1),
+            Codes::Nibble2 => (line(4 + q / 4), 2 * (q % 4), 3),
+            Codes::Nibble | Codes::Byte => (nibbles, 0, 0),
+        };
+        for i in 0..LINE {
+            let nibble = nibbles[i] >> (4 * (q / 4)) & 0x0f;
+            let code = nibble | (high[i] >> high_shift & high_mask) << 4;
+            out[i] = code.wrapping_sub(F::OFFSET) as i8;
+        }
+    }
+}
+
+#[inline(always)]
+fn starting_sums(lines: &[[i8; LINE]]) -> [i32; GROUP_ROWS] {
+    std::array::from_fn(|row| {
+        let quads = lines.iter().flat_map(|line| &line[4 * row..4 * row + 4]);
+        MAGIC - CODE_BIAS * quads.map(|w| i32::from(*w)).sum::<i32>()
+    })
+}
+
+/// # Safety
+/// `scales` are a group's scales, of at least `b + 1` blocks; `out` is a group block.
+#[inline(always)]
+unsafe fn decode_scales<F: Format>(scales: *const u8, b: usize, out: *mut u8) {
+    let (unit, sub) = match F::SCALES {
+        Scales::D | Scales::DM => (b, 0),
+        Scales::K | Scales::K6 => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
+    };
+    // SAFETY: a unit holds the vectors that its kind of scales says; a group block has room for
+    // the scales and minima of `F`.
+    unsafe {
+        let unit = scales.add(unit * F::SCALES.unit_bytes());
+        let halves = |which: usize| {
+            &*unit
+                .add(which * 2 * GROUP_ROWS)
+                .cast::<[[u8; 2]; GROUP_ROWS]>()
+        };
+        let small = |which: usize, i: usize| {
+            &*unit
+                .add(which * 2 * GROUP_ROWS + i * GROUP_ROWS)
+                .cast::<[u8; GROUP_ROWS]>()
+        };
+        let f32s = |at: usize| &mut *out.add(at).cast::<[f32; GROUP_ROWS]>();
+        let d: [f32; GROUP_ROWS] = halves_to_f32(halves(0));
+        match F::SCALES {
+            Scales::D => *f32s(scales_at(1)) = d,
+            Scales::DM => {
+                *f32s(scales_at(1)) = d;
+                *f32s(mins_at(1)) = halves_to_f32(halves(1));
+            }
+            Scales::K => {
+                let dmin = halves_to_f32(halves(1));
+                let (scale, min) = (small(2, sub), small(2 + SUPER_BLOCKS / 2, sub));
+                *f32s(scales_at(1)) = std::array::from_fn(|i| d[i] * f32::from(scale[i]));
+                *f32s(mins_at(1)) = std::array::from_fn(|i| -(dmin[i] * f32::from(min[i])));
+            }
+            Scales::K6 => {
+                for half in 0..2 {
+                    let scale = small(1, 2 * sub + half);
+                    *f32s(scales_at(2) + half * LANES_BYTES) =
+                        std::array::from_fn(|i| d[i] * f32::from(scale[i] as i8));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn halves_to_f32(halves: &[[u8; 2]; GROUP_ROWS]) -> [f32; GROUP_ROWS] {
+    halves.map(|bits| half_to_f32(u16::from_le_bytes(bits)))
+}
+
+/// The value of an f16, without branches so that lanes convert together.
+#[inline(always)]
+pub(crate) fn half_to_f32(bits: u16) -> f32 {
+    if cfg!(target_arch = "aarch64") {
+        return f16::from_bits(bits).to_f32();
+    }
+    let magnitude = u32::from(bits & 0x7fff) << 13;
+    let sign = u32::from(bits & 0x8000) << 16;
+    // Rebias the exponent by multiplying with 2^112: it handles subnormals exactly. Infinities
+    // and NaNs keep their mantissa and get the exponent of all ones.
+    let scaled = (f32::from_bits(magnitude) * f32::from_bits(0x7780_0000)).to_bits();
+    let special = if magnitude >= 0x0f80_0000 {
+        0x7f80_0000
+    } else {
+        0
+    };
+    f32::from_bits(scaled | special | sign)
+}

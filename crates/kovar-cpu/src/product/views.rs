@@ -1,0 +1,176 @@
+//! Row-major f32 matrices with a row stride, over memory that someone else owns.
+
+use std::marker::PhantomData;
+
+use super::ProductError;
+
+/// A read-only `[rows, cols]` f32 matrix, rows `stride` elements apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    ptr: *const f32,
+    rows: usize,
+    cols: usize,
+    stride: usize,
+    memory: PhantomData<&'a [f32]>,
+}
+
+/// A writable `[rows, cols]` f32 matrix, rows `stride` elements apart.
+#[derive(Debug)]
+pub struct RowsMut<'a> {
+    ptr: *mut f32,
+    rows: usize,
+    cols: usize,
+    stride: usize,
+    memory: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: a `Rows` is a shared borrow of f32s.
+unsafe impl Send for Rows<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Rows<'_> {}
+// SAFETY: a `RowsMut` is an exclusive borrow of f32s.
+unsafe impl Send for RowsMut<'_> {}
+// SAFETY: nothing is written through a shared reference by safe code; kernels that do argue that
+// they write disjoint elements.
+unsafe impl Sync for RowsMut<'_> {}
+
+fn check_fit(rows: usize, cols: usize, stride: usize, len: usize) -> Result<(), ProductError> {
+    let end = match rows.checked_sub(1) {
+        None => Some(0),
+        Some(last) => last.checked_mul(stride).and_then(|at| at.checked_add(cols)),
+    };
+    if end.is_some_and(|end| end <= len) {
+        return Ok(());
+    }
+    Err(ProductError::ViewTooLarge {
+        rows,
+        cols,
+        stride,
+        len,
+    })
+}
+
+impl<'a> Rows<'a> {
+    /// A view of `data`.
+    ///
+    /// # Errors
+    /// [`ProductError::ViewTooLarge`] if `data` is too short.
+    pub fn new(
+        data: &'a [f32],
+        rows: usize,
+        cols: usize,
+        stride: usize,
+    ) -> Result<Self, ProductError> {
+        check_fit(rows, cols, stride, data.len())?;
+        // SAFETY: the view fits the slice.
+        Ok(unsafe { Self::from_raw_parts(data.as_ptr(), rows, cols, stride) })
+    }
+
+    /// A view of raw memory.
+    ///
+    /// # Safety
+    /// For the lifetime `'a` each of the rows is readable and nobody writes to it.
+    pub unsafe fn from_raw_parts(ptr: *const f32, rows: usize, cols: usize, stride: usize) -> Self {
+        Self {
+            ptr,
+            rows,
+            cols,
+            stride,
+            memory: PhantomData,
+        }
+    }
+
+    /// The first element.
+    pub fn as_ptr(&self) -> *const f32 {
+        self.ptr
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Elements of a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Elements from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+}
+
+impl<'a> RowsMut<'a> {
+    /// A view of `data`.
+    ///
+    /// # Errors
+    /// [`ProductError::ViewTooLarge`] if `data` is too short, [`ProductError::Overlap`] if rows
+    /// overlap.
+    pub fn new(
+        data: &'a mut [f32],
+        rows: usize,
+        cols: usize,
+        stride: usize,
+    ) -> Result<Self, ProductError> {
+        check_fit(rows, cols, stride, data.len())?;
+        if rows > 1 && stride < cols {
+            return Err(ProductError::Overlap { cols, stride });
+        }
+        // SAFETY: the view fits the slice, which is borrowed exclusively.
+        Ok(unsafe { Self::from_raw_parts(data.as_mut_ptr(), rows, cols, stride) })
+    }
+
+    /// A view of raw memory.
+    ///
+    /// # Safety
+    /// For the lifetime `'a` each of the rows is writable, rows do not overlap, and nobody else
+    /// reads or writes them.
+    pub unsafe fn from_raw_parts(ptr: *mut f32, rows: usize, cols: usize, stride: usize) -> Self {
+        Self {
+            ptr,
+            rows,
+            cols,
+            stride,
+            memory: PhantomData,
+        }
+    }
+
+    /// The first element.
+    pub fn as_mut_ptr(&self) -> *mut f32 {
+        self.ptr
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Elements of a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Elements from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_beyond_their_memory_are_errors() {
+        let mut data = [0.0; 10];
+        assert!(Rows::new(&data, 2, 4, 6).is_ok());
+        assert!(Rows::new(&data, 2, 5, 6).is_err());
+        assert!(Rows::new(&data, usize::MAX, 4, 6).is_err());
+        assert!(Rows::new(&data, 0, 4, 6).is_ok());
+        assert!(matches!(
+            RowsMut::new(&mut data, 2, 4, 3),
+            Err(ProductError::Overlap { .. })
+        ));
+    }
+}

@@ -1,0 +1,69 @@
+//! Products of float weights against plain f64 sums, on every level of this machine.
+
+mod common;
+
+use common::{Random, nmse};
+use kovar_core::DType;
+use kovar_core::quant;
+use kovar_cpu::buffer::AlignedBytes;
+use kovar_cpu::pool::ThreadPool;
+use kovar_cpu::product::{FloatDType, FloatMatrix, Kernels, ProductError, Rows, RowsMut};
+use kovar_cpu::simd::SimdLevel;
+
+#[test]
+fn every_level_agrees_with_the_f64_product() {
+    let mut random = Random(1);
+    let pool = ThreadPool::new(2).unwrap();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let float = FloatDType::try_from(dtype).unwrap();
+        for (n, k) in [(1, 1), (5, 33), (37, 100), (130, 64)] {
+            let w_stride = k + 3;
+            // One byte in front, so that rows are not aligned.
+            let mut file = vec![0; 1 + float.bytes() * n * w_stride];
+            quant::encode(dtype, &random.normals(n * w_stride), &mut file[1..]).unwrap();
+            let mut decoded = vec![0.0; n * w_stride];
+            quant::decode(dtype, &file[1..], &mut decoded).unwrap();
+            let w = FloatMatrix::new(&file[1..], float, n, k, w_stride).unwrap();
+            for m in [1, 2, 3, 5, 8, 17, 33] {
+                let (x_stride, y_stride) = (k + 5, n + 2);
+                let x = random.normals(m * x_stride);
+                let expected: Vec<f64> = (0..m * n)
+                    .map(|i| {
+                        let (x, w) = (&x[i / n * x_stride..], &decoded[i % n * w_stride..]);
+                        (0..k).map(|i| f64::from(x[i]) * f64::from(w[i])).sum()
+                    })
+                    .collect();
+                for level in SimdLevel::available() {
+                    let mut y = vec![f32::NAN; m * y_stride];
+                    let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m, k);
+                    let mut scratch = AlignedBytes::zeroed(bytes).unwrap();
+                    w.multiply(
+                        Kernels::for_level(level).unwrap(),
+                        &pool,
+                        Rows::new(&x, m, k, x_stride).unwrap(),
+                        RowsMut::new(&mut y, m, n, y_stride).unwrap(),
+                        scratch.as_mut_slice(),
+                    )
+                    .unwrap();
+                    let rows = y.chunks_exact(y_stride);
+                    assert!(rows.clone().all(|row| row[n..].iter().all(|v| v.is_nan())));
+                    let error = nmse(rows.flat_map(|row| row[..n].to_vec()), &expected);
+                    assert!(
+                        error <= 1e-10,
+                        "{level} {dtype} m={m} n={n} k={k}: {error:e}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_views_and_dtypes_are_errors() {
+    assert!(FloatMatrix::new(&[0; 39], FloatDType::F32, 2, 4, 6).is_err());
+    assert!(FloatMatrix::new(&[0; 40], FloatDType::F32, 2, 4, 6).is_ok());
+    assert_eq!(
+        FloatDType::try_from(DType::Q4_0),
+        Err(ProductError::NotFloat { dtype: DType::Q4_0 })
+    );
+}
