@@ -1,0 +1,76 @@
+//! The activation memory of a session, shared by all its plans.
+
+use std::sync::Weak;
+
+use kovar_core::backend::{Backend, Buffer};
+use kovar_core::error::DeviceError;
+
+use crate::plan::PlanCore;
+
+/// What a run needs for itself: only one run of a session is under way at a time.
+#[derive(Default)]
+pub(crate) struct Running {
+    /// The buffers of each device's arena, as large as the largest plan needs.
+    arenas: Vec<Vec<Buffer>>,
+    plans: Vec<Weak<PlanCore>>,
+}
+
+impl Running {
+    pub(crate) fn new(n_devices: usize) -> Self {
+        Self {
+            arenas: vec![Vec::new(); n_devices],
+            plans: Vec::new(),
+        }
+    }
+
+    /// Remembers a plan that uses the arenas.
+    pub(crate) fn register(&mut self, plan: Weak<PlanCore>) {
+        self.plans.retain(|plan| plan.strong_count() > 0);
+        self.plans.push(plan);
+    }
+
+    /// A buffer of a device's arena.
+    pub(crate) fn chunk(&self, device: usize, chunk: usize) -> Option<&Buffer> {
+        self.arenas.get(device)?.get(chunk)
+    }
+
+    /// The size of a device's arena.
+    pub(crate) fn bytes(&self, device: usize) -> usize {
+        let chunks = self.arenas.get(device);
+        chunks.map_or(0, |chunks| chunks.iter().map(Buffer::len).sum())
+    }
+
+    /// Makes a device's arena at least as large as `sizes`. Plans that used a buffer that has to
+    /// grow let go of it first, so that the old memory is free before the larger is asked for;
+    /// they are linked again at their next run.
+    pub(crate) fn grow(
+        &mut self,
+        device: usize,
+        backend: &dyn Backend,
+        sizes: &[usize],
+    ) -> Result<(), DeviceError> {
+        let Some(chunks) = self.arenas.get_mut(device) else {
+            return Ok(());
+        };
+        let outgrown = |chunk: &Buffer, size: &usize| chunk.len() < *size;
+        let first = chunks.iter().zip(sizes).position(|(c, s)| outgrown(c, s));
+        let mut wanted: Vec<usize> = sizes.to_vec();
+        if let Some(first) = first {
+            for plan in self.plans.iter().filter_map(Weak::upgrade) {
+                plan.unlink();
+            }
+            let queue = backend.queue();
+            queue.wait(queue.fence()?)?;
+            for (i, chunk) in chunks.drain(first..).enumerate() {
+                match wanted.get_mut(first + i) {
+                    Some(size) => *size = chunk.len().max(*size),
+                    None => wanted.push(chunk.len()),
+                }
+            }
+        }
+        for &size in wanted.iter().skip(chunks.len()) {
+            chunks.push(backend.alloc(size)?);
+        }
+        Ok(())
+    }
+}

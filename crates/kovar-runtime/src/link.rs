@@ -1,0 +1,97 @@
+//! Backend compilation: binds the storages to memory and compiles each segment.
+
+use std::sync::Arc;
+
+use kovar_core::backend::{self, Binding, Buffer, MemoryMap, Program};
+use kovar_core::{Graph, StorageId, StorageKind};
+
+use crate::arena::Running;
+use crate::check::Violation;
+use crate::compile::Passes;
+use crate::error::CompileError;
+use crate::placement::DeviceId;
+use crate::session::Shared;
+
+/// The programs of a plan and the memory that they use.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    /// By device.
+    maps: Vec<MemoryMap>,
+    /// By segment.
+    programs: Vec<Arc<dyn Program>>,
+}
+
+impl Linked {
+    pub(crate) fn programs(&self) -> &[Arc<dyn Program>] {
+        &self.programs
+    }
+
+    /// Where a storage lies on a device.
+    pub(crate) fn binding(&self, device: DeviceId, storage: StorageId) -> Option<&Binding> {
+        self.maps.get(device.index())?.get(storage)
+    }
+
+    fn bind(&mut self, device: DeviceId, storage: StorageId, buffer: Buffer, offset: usize) {
+        if let Some(map) = self.maps.get_mut(device.index()) {
+            map.bind(storage, Binding { buffer, offset });
+        }
+    }
+}
+
+/// Prepares weights, makes states, grows the arenas and compiles the segments.
+pub(crate) fn link(
+    shared: &Shared,
+    running: &mut Running,
+    graph: &Graph,
+    passes: &Passes,
+) -> Result<Linked, CompileError> {
+    let _span = tracing::debug_span!("link", segments = passes.segments.len()).entered();
+    let Passes {
+        liveness,
+        placement,
+        segments,
+        memory,
+    } = passes;
+    let devices = &shared.devices;
+    let mut linked = Linked {
+        maps: vec![MemoryMap::new(); devices.len()],
+        programs: Vec::with_capacity(segments.len()),
+    };
+    let weights = shared
+        .weights()
+        .prepare(graph, liveness.nodes(), placement, devices)?;
+    for (storage, device, buffer) in weights {
+        linked.bind(device, storage, buffer, 0);
+    }
+    for (i, (backend, arena)) in devices.iter().zip(memory.arenas()).enumerate() {
+        running.grow(i, backend.as_ref(), &arena.chunks)?;
+    }
+    for (id, storage) in graph.storage_ids().zip(graph.storages()) {
+        let Some(device) = placement.owner(id) else {
+            continue;
+        };
+        if storage.kind == StorageKind::State {
+            let backend = shared.backend(device)?;
+            let buffer = shared.states().get_or_create(storage, device, backend)?;
+            linked.bind(device, id, buffer, 0);
+        } else if let Some(slot) = memory.slot(id)
+            && let Some(chunk) = running.chunk(device.index(), slot.chunk)
+        {
+            linked.bind(device, id, chunk.clone(), slot.offset);
+        }
+    }
+    for segment in segments {
+        let backend = shared.backend(segment.device)?;
+        let no_memory = Violation::NoDevice {
+            device: segment.device.index(),
+        };
+        let map = linked.maps.get(segment.device.index());
+        let nodes = backend::Segment {
+            graph,
+            nodes: &segment.nodes,
+        };
+        let program = backend.compile(nodes, map.ok_or(no_memory)?)?;
+        linked.programs.push(program);
+    }
+    Ok(linked)
+}

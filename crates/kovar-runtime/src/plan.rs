@@ -1,0 +1,317 @@
+//! Compiled graphs.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, Weak};
+
+use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
+
+use crate::compile::Passes;
+use crate::error::RunError;
+use crate::host_slice::HostSlice;
+use crate::link::{Linked, link};
+use crate::outputs::Outputs;
+use crate::placement::DeviceId;
+use crate::segment;
+use crate::session::{Shared, lock};
+
+/// A graph compiled for the devices of a session, to be run any number of times.
+pub struct Plan {
+    pub(crate) core: Arc<PlanCore>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The kernel that runs a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeKernel {
+    /// The node.
+    pub node: NodeId,
+    /// The device that it runs on.
+    pub device: DeviceId,
+    /// The kernel's name.
+    pub kernel: &'static str,
+}
+
+/// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
+/// the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanMemory {
+    /// The device's id.
+    pub device: String,
+    /// Prepared weights that the plan reads, in bytes.
+    pub weights: usize,
+    /// States, in bytes.
+    pub states: usize,
+    /// Inputs, temporaries and outputs, in bytes.
+    pub arena: usize,
+    /// What the arena cannot go below, in bytes: the most that is needed at one time.
+    pub arena_lower_bound: usize,
+    /// What the programs hold for themselves, in bytes.
+    pub programs: usize,
+}
+
+pub(crate) struct PlanCore {
+    pub(crate) graph: Graph,
+    pub(crate) passes: Passes,
+    inputs: Vec<StorageId>,
+    kernels: Vec<NodeKernel>,
+    memory: Vec<PlanMemory>,
+    /// Empty after the session's arena grew. Only touched by who has the right to run.
+    linked: Mutex<Option<Arc<Linked>>>,
+}
+
+impl PlanCore {
+    /// Lets go of the arena.
+    pub(crate) fn unlink(&self) {
+        *lock(&self.linked) = None;
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(shared: Arc<Shared>, graph: &Graph, passes: Passes, linked: Linked) -> Self {
+        let inputs = graph.storage_ids().zip(graph.storages());
+        let inputs = inputs.filter(|(_, storage)| storage.kind == StorageKind::Input);
+        let core = PlanCore {
+            graph: graph.clone(),
+            inputs: inputs.map(|(id, _)| id).collect(),
+            kernels: kernels(&passes, &linked),
+            memory: memory(&shared, graph, &passes, &linked),
+            passes,
+            linked: Mutex::new(Some(Arc::new(linked))),
+        };
+        Self {
+            core: Arc::new(core),
+            shared,
+        }
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<PlanCore> {
+        Arc::downgrade(&self.core)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.core.graph
+    }
+
+    /// The whole of the input of a name.
+    pub fn input(&self, name: &str) -> Option<ValueId> {
+        self.whole(StorageKind::Input, name)
+    }
+
+    /// The whole of the output of a name.
+    pub fn output(&self, name: &str) -> Option<ValueId> {
+        self.whole(StorageKind::Output, name)
+    }
+
+    fn whole(&self, kind: StorageKind, name: &str) -> Option<ValueId> {
+        let storage = self.core.graph.storage_named(kind, name)?;
+        let mut values = self.core.graph.value_ids().zip(self.core.graph.values());
+        Some(values.find(|(_, value)| value.storage == storage)?.0)
+    }
+
+    /// Runs the plan. Every input of the graph is given once, whole, by a value on its storage;
+    /// `scalars` holds the graph's run-time scalars by id. The work is queued on the devices, and
+    /// the outputs can be read from what is returned. While that is held, no other run of the
+    /// session begins.
+    ///
+    /// # Errors
+    /// What is wrong with the inputs and scalars is found before anything runs. Errors of the
+    /// work itself may come when the outputs are read or waited for.
+    pub fn run(
+        &self,
+        inputs: &[(ValueId, HostSlice<'_>)],
+        scalars: &[i32],
+    ) -> Result<Outputs<'_>, RunError> {
+        let span = tracing::trace_span!("run", nodes = self.core.passes.liveness.nodes().len());
+        let _span = span.entered();
+        self.check_inputs(inputs)?;
+        self.check_scalars(scalars)?;
+        let mut guard = self.shared.acquire()?;
+        let linked = lock(&self.core.linked).clone();
+        let linked = match linked {
+            Some(linked) => linked,
+            None => {
+                let core = &self.core;
+                let again = link(&self.shared, &mut guard.running, &core.graph, &core.passes)
+                    .map_err(|error| RunError::Relink(Box::new(error)))?;
+                let again = Arc::new(again);
+                *lock(&core.linked) = Some(again.clone());
+                again
+            }
+        };
+        for (value, data) in inputs {
+            self.write_input(&linked, *value, data.bytes())?;
+        }
+        let segments = self.core.passes.segments.iter().zip(linked.programs());
+        for (segment, program) in segments {
+            let queue = self.shared.backend(segment.device)?.queue();
+            queue.launch(program.as_ref(), scalars)?;
+        }
+        Ok(Outputs::new(self, linked, guard))
+    }
+
+    /// The input storage that a value lies on.
+    fn input_storage(&self, value: ValueId) -> Result<StorageId, RunError> {
+        let found = self.core.graph.values().get(value.index());
+        found
+            .map(|value| value.storage)
+            .filter(|storage| self.core.inputs.contains(storage))
+            .ok_or(RunError::UnknownInput {
+                index: value.index(),
+            })
+    }
+
+    fn check_inputs(&self, inputs: &[(ValueId, HostSlice<'_>)]) -> Result<(), RunError> {
+        let storages = self.core.graph.storages();
+        for (i, (value, data)) in inputs.iter().enumerate() {
+            let id = self.input_storage(*value)?;
+            let Some(storage) = storages.get(id.index()) else {
+                continue;
+            };
+            for (earlier, _) in inputs.iter().take(i) {
+                if self.input_storage(*earlier)? == id {
+                    return Err(RunError::DuplicateInput {
+                        name: storage.name.clone(),
+                    });
+                }
+            }
+            if let Some(found) = data.dtype().filter(|dtype| *dtype != storage.dtype) {
+                return Err(RunError::InputDType {
+                    name: storage.name.clone(),
+                    dtype: storage.dtype,
+                    found,
+                });
+            }
+            if data.bytes().len() != storage.bytes {
+                return Err(RunError::InputSize {
+                    name: storage.name.clone(),
+                    expected: storage.bytes,
+                    found: data.bytes().len(),
+                });
+            }
+        }
+        for id in &self.core.inputs {
+            let given = |(value, _): &(ValueId, HostSlice<'_>)| {
+                self.input_storage(*value).is_ok_and(|given| given == *id)
+            };
+            if !inputs.iter().any(given)
+                && let Some(storage) = storages.get(id.index())
+            {
+                return Err(RunError::MissingInput {
+                    name: storage.name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_scalars(&self, values: &[i32]) -> Result<(), RunError> {
+        let scalars = self.core.graph.scalars();
+        if scalars.len() != values.len() {
+            return Err(RunError::ScalarCount {
+                expected: scalars.len(),
+                found: values.len(),
+            });
+        }
+        for (scalar, &value) in scalars.iter().zip(values) {
+            if value < 0 || value > scalar.max {
+                return Err(RunError::Scalar {
+                    name: scalar.name.clone(),
+                    value,
+                    max: scalar.max,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// An input that no needed node reads has no memory and is not written.
+    fn write_input(&self, linked: &Linked, value: ValueId, bytes: &[u8]) -> Result<(), RunError> {
+        let storage = self.input_storage(value)?;
+        let owner = self.core.passes.placement.owner(storage);
+        let bound = owner.and_then(|device| Some((device, linked.binding(device, storage)?)));
+        if let Some((device, binding)) = bound.filter(|_| !bytes.is_empty()) {
+            let queue = self.shared.backend(device)?.queue();
+            queue.write(&binding.buffer, binding.offset, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel of each needed node, in program order.
+    pub fn kernels(&self) -> &[NodeKernel] {
+        &self.core.kernels
+    }
+
+    /// Device memory that the plan uses, by device.
+    pub fn memory(&self) -> &[PlanMemory] {
+        &self.core.memory
+    }
+
+    /// What each pass found, as text.
+    pub fn describe(&self) -> String {
+        let (graph, devices) = (&self.core.graph, &self.shared.devices);
+        let passes = &self.core.passes;
+        let mut text = passes.liveness.dump(graph);
+        text += &passes.placement.dump(graph, devices);
+        text += &segment::dump(&passes.segments, graph, devices);
+        text += &passes.memory.dump(graph, devices);
+        text += "kernels:\n";
+        for kernel in &self.core.kernels {
+            let device = devices.get(kernel.device.index());
+            let device = device.map_or("?", |device| device.info().id.as_str());
+            let op = graph.node(kernel.node).map_or("?", |node| node.op().name());
+            let at = kernel.node.index();
+            let _ = writeln!(text, "  {at:4}  {op}: {} on {device}", kernel.kernel);
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("nodes", &self.core.passes.liveness.nodes().len())
+            .field("segments", &self.core.passes.segments.len())
+            .field("memory", &self.core.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
+    let segments = passes.segments.iter().zip(linked.programs());
+    segments
+        .flat_map(|(segment, program)| {
+            let nodes = segment.nodes.iter().zip(program.kernels());
+            nodes.map(|(&node, kernel)| NodeKernel {
+                node,
+                device: segment.device,
+                kernel,
+            })
+        })
+        .collect()
+}
+
+fn memory(shared: &Shared, graph: &Graph, passes: &Passes, linked: &Linked) -> Vec<PlanMemory> {
+    let devices = shared.devices.iter().zip(passes.memory.arenas());
+    DeviceId::all(shared.devices.len())
+        .zip(devices)
+        .map(|(device, (backend, arena))| {
+            let sum = |kind: StorageKind| -> usize {
+                let storages = graph.storage_ids().zip(graph.storages());
+                let of_kind = storages.filter(|(_, storage)| storage.kind == kind);
+                let buffers = of_kind.filter_map(|(id, _)| linked.binding(device, id));
+                buffers.map(|binding| binding.buffer.len()).sum()
+            };
+            let segments = passes.segments.iter().zip(linked.programs());
+            let own = segments.filter(|(segment, _)| segment.device == device);
+            PlanMemory {
+                device: backend.info().id.clone(),
+                weights: sum(StorageKind::Weight),
+                states: sum(StorageKind::State),
+                arena: arena.bytes(),
+                arena_lower_bound: arena.lower_bound,
+                programs: own.map(|(_, program)| program.own_bytes()).sum(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,110 @@
+//! The states of a session: tensors that live across runs and that its plans share by name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, Buffer};
+use kovar_core::{DType, Dims, Storage};
+
+use crate::error::{CompileError, SessionError};
+use crate::placement::DeviceId;
+
+/// A state of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateInfo {
+    /// Its name.
+    pub name: String,
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its dims, outermost first.
+    pub dims: Dims,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// Where it lies.
+    pub device: DeviceId,
+}
+
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) info: StateInfo,
+    pub(crate) buffer: Buffer,
+}
+
+/// States by name, in the order in which they were made.
+#[derive(Default)]
+pub(crate) struct States {
+    states: Vec<State>,
+    by_name: HashMap<String, usize>,
+}
+
+impl States {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &State> {
+        self.states.iter()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<&State, SessionError> {
+        let at = self.by_name.get(name).copied();
+        at.and_then(|at| self.states.get(at))
+            .ok_or_else(|| SessionError::UnknownState { name: name.into() })
+    }
+
+    /// Verifies that a state of the same name, if there is one, has the same dtype and dims.
+    pub(crate) fn check(&self, storage: &Storage) -> Result<(), CompileError> {
+        let Ok(state) = self.get(&storage.name) else {
+            return Ok(());
+        };
+        if (state.info.dtype, state.info.dims) == (storage.dtype, storage.dims) {
+            return Ok(());
+        }
+        Err(CompileError::StateMismatch {
+            name: storage.name.clone(),
+            wanted_dtype: storage.dtype,
+            wanted: storage.dims,
+            found_dtype: state.info.dtype,
+            found: state.info.dims,
+        })
+    }
+
+    /// The memory of a state, made and filled with zeros at its first use.
+    pub(crate) fn get_or_create(
+        &mut self,
+        storage: &Storage,
+        device: DeviceId,
+        backend: &Arc<dyn Backend>,
+    ) -> Result<Buffer, CompileError> {
+        self.check(storage)?;
+        if let Ok(state) = self.get(&storage.name) {
+            return Ok(state.buffer.clone());
+        }
+        let info = backend.info();
+        if storage.bytes > info.max_buffer_bytes {
+            return Err(CompileError::TooLarge {
+                storage: storage.name.clone(),
+                bytes: storage.bytes,
+                device: info.id.clone(),
+                max: info.max_buffer_bytes,
+            });
+        }
+        let buffer = backend.alloc(storage.bytes.max(1))?;
+        backend.queue().fill(&buffer, 0, storage.bytes, 0)?;
+        self.by_name.insert(storage.name.clone(), self.states.len());
+        self.states.push(State {
+            info: StateInfo {
+                name: storage.name.clone(),
+                dtype: storage.dtype,
+                dims: storage.dims,
+                bytes: storage.bytes,
+                device,
+            },
+            buffer: buffer.clone(),
+        });
+        Ok(buffer)
+    }
+
+    /// The size of a device's states in bytes.
+    pub(crate) fn bytes(&self, device: usize) -> usize {
+        let states = self.states.iter().map(|state| &state.info);
+        let there = states.filter(|info| info.device.index() == device);
+        there.map(|info| info.bytes).sum()
+    }
+}

@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, Reason};
+use kovar_core::{DType, Graph};
+use kovar_runtime::error::{Refusal, Refusals};
+use kovar_runtime::liveness::analyse;
+use kovar_runtime::placement::{Homes, place};
+use kovar_runtime::{CompileError, DeviceId};
+
+use crate::interpreter::two_inputs;
+use crate::sim::Sim;
+
+#[test]
+fn every_storage_lies_on_the_session_s_home() {
+    let (mut graph, a, b) = two_inputs(4);
+    let y = graph.add(a, b).unwrap();
+    graph.set_output(y, "y").unwrap();
+    let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a")), Arc::new(Sim::new("b"))];
+    let homes = Homes::all_on(DeviceId::FIRST);
+    let placement = place(&graph, &analyse(&graph).unwrap(), &devices, &homes).unwrap();
+    for id in graph.storage_ids() {
+        assert_eq!(placement.owner(id), Some(DeviceId::FIRST));
+        assert!(placement.holds(DeviceId::FIRST, id));
+    }
+    assert_eq!(
+        placement.dump(&graph, &devices),
+        "placement: 3 storages on 2 devices\n  a: 3 storages, 48 bytes\n  b: 0 storages, 0 bytes\n"
+    );
+}
+
+#[test]
+fn a_node_that_no_device_supports_lists_the_reason_of_each() {
+    let (mut graph, a, b) = two_inputs(4);
+    let y = graph.mul(a, b).unwrap();
+    graph.set_output(y, "y").unwrap();
+    let devices: Vec<Arc<dyn Backend>> = vec![
+        Arc::new(Sim::new("a").refusing("mul")),
+        Arc::new(Sim::new("b").refusing("mul")),
+    ];
+    let homes = Homes::all_on(DeviceId::FIRST);
+    let error = place(&graph, &analyse(&graph).unwrap(), &devices, &homes).unwrap_err();
+    let refusal = |device: &str| Refusal {
+        device: device.into(),
+        reason: Reason::Op { op: "mul" },
+    };
+    assert_eq!(
+        error,
+        CompileError::Unsupported {
+            op: "mul",
+            node: 0,
+            result: "y".into(),
+            refusals: Refusals(vec![refusal("a"), refusal("b")]),
+        }
+    );
+    assert_eq!(
+        error.to_string(),
+        "mul (node 0, writing `y`) has no device: a: no kernel for mul; b: no kernel for mul"
+    );
+}
+
+#[test]
+fn a_dropped_node_needs_no_support() {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[4]).unwrap();
+    graph.mul(a, a).unwrap();
+    let y = graph.scale(a, 1.0).unwrap();
+    graph.set_output(y, "y").unwrap();
+    let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a").refusing("mul"))];
+    let homes = Homes::all_on(DeviceId::FIRST);
+    assert!(place(&graph, &analyse(&graph).unwrap(), &devices, &homes).is_ok());
+}
