@@ -1,0 +1,25 @@
+use super::{SamplerParams, candidates::Candidates, stage::Stage};
+
+/// Drops tokens whose probability is below a share of the likeliest one's (Nguyen et al. 2024,
+/// <https://arxiv.org/abs/2407.01082>).
+#[derive(Debug)]
+pub(crate) struct MinP {
+    /// Natural logarithm of the share.
+    log_share: f32,
+}
+
+impl MinP {
+    /// `None` if all are kept.
+    pub fn new(params: &SamplerParams) -> Option<Self> {
+        (params.min_p > 0.0).then(|| Self {
+            log_share: libm::log(params.min_p.into()) as f32,
+        })
+    }
+}
+
+impl Stage for MinP {
+    fn narrow(&mut self, candidates: &mut Candidates) {
+        let least = candidates.max_logit() + self.log_share;
+        candidates.retain(|candidate| candidate.logit >= least);
+    }
+}

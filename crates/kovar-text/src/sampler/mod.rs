@@ -1,0 +1,144 @@
+//! Choosing the next token from a model's logits.
+
+mod candidates;
+mod min_p;
+mod params;
+mod penalties;
+mod stage;
+mod temperature;
+mod top_k;
+mod top_p;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
+use candidates::{Candidates, weight};
+use stage::Stage;
+
+pub use params::{SamplerError, SamplerParams};
+
+/// Chooses tokens: penalties, top-k, top-p, min-p, temperature, then a draw.
+///
+/// For one seed the choices are the same on every platform: the random numbers are ChaCha8's, and no
+/// function of the platform's mathematics library takes part.
+#[derive(Debug)]
+pub struct Sampler {
+    stages: Vec<Box<dyn Stage>>,
+    greedy: bool,
+    candidates: Candidates,
+    seed: u64,
+    rng: ChaCha8Rng,
+}
+
+impl Sampler {
+    /// A sampler at the beginning of a text.
+    ///
+    /// # Errors
+    /// [`SamplerError::OutOfRange`], see [`SamplerParams::validate`].
+    pub fn new(params: &SamplerParams) -> Result<Self, SamplerError> {
+        params.validate()?;
+        let greedy = params.temperature == 0.0;
+        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        push(&mut stages, penalties::Penalties::new(params));
+        if !greedy {
+            push(&mut stages, top_k::TopK::new(params));
+            push(&mut stages, top_p::TopP::new(params));
+            push(&mut stages, min_p::MinP::new(params));
+            push(&mut stages, temperature::Temperature::new(params));
+        }
+        let seed = params.seed.unwrap_or_else(rand::random);
+        Ok(Self {
+            stages,
+            greedy,
+            candidates: Candidates::default(),
+            seed,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+        })
+    }
+
+    /// The seed in use, to choose the same tokens again.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Chooses a token; `logits[id]` belongs to token `id` and is changed by the penalties.
+    ///
+    /// Tokens whose logit is NaN or minus infinity are never chosen; among equally likely ones the lowest id
+    /// comes first. Takes memory on the first call only. The token is not [accepted](Self::accept).
+    ///
+    /// # Errors
+    /// [`SamplerError::NoCandidates`] if no token is left, [`SamplerError::TooManyLogits`].
+    pub fn sample(&mut self, logits: &mut [f32]) -> Result<u32, SamplerError> {
+        let len = logits.len();
+        if u32::try_from(len).is_err() {
+            return Err(SamplerError::TooManyLogits { len });
+        }
+        for stage in &mut self.stages {
+            stage.adjust(logits);
+        }
+        let chosen = if self.greedy {
+            likeliest(logits)
+        } else {
+            self.draw(logits)
+        };
+        chosen.ok_or(SamplerError::NoCandidates { len })
+    }
+
+    fn draw(&mut self, logits: &[f32]) -> Option<u32> {
+        self.candidates.fill(logits);
+        for stage in &mut self.stages {
+            stage.narrow(&mut self.candidates);
+        }
+        let max = self.candidates.max_logit();
+        let total = self.candidates.total_weight();
+        // 53 random bits make a number in [0, 1).
+        let uniform = (self.rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
+        let mut left = uniform * total;
+        let mut last = None;
+        for candidate in self.candidates.as_slice() {
+            let weight = weight(candidate.logit, max);
+            if weight == 0.0 {
+                continue;
+            }
+            last = Some(candidate.id);
+            if left < weight {
+                break;
+            }
+            left -= weight;
+        }
+        last
+    }
+
+    /// Tells the penalties of a token of the text, from the prompt or chosen.
+    pub fn accept(&mut self, token: u32) {
+        for stage in &mut self.stages {
+            stage.accept(token);
+        }
+    }
+
+    /// Begins a text anew: the penalties forget, and the random numbers start again from the seed.
+    pub fn reset(&mut self) {
+        for stage in &mut self.stages {
+            stage.reset();
+        }
+        self.rng = ChaCha8Rng::seed_from_u64(self.seed);
+    }
+}
+
+fn push<S: Stage + 'static>(stages: &mut Vec<Box<dyn Stage>>, stage: Option<S>) {
+    if let Some(stage) = stage {
+        stages.push(Box::new(stage));
+    }
+}
+
+/// The lowest id among those of the greatest logit.
+fn likeliest(logits: &[f32]) -> Option<u32> {
+    let mut best = None;
+    let mut best_logit = f32::NEG_INFINITY;
+    for (id, &logit) in (0u32..).zip(logits) {
+        if logit > best_logit {
+            (best, best_logit) = (Some(id), logit);
+        }
+    }
+    best
+}

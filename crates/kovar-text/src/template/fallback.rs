@@ -1,0 +1,78 @@
+//! Forms of a conversation for models whose file brings no template.
+
+use crate::Tokenizer;
+
+/// Where a [`ChatTemplate`](super::ChatTemplate) comes from; `Display` names it for the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TemplateKind {
+    /// Given as source, by the model's file or by the caller.
+    Source,
+    /// `<|im_start|>role`, the text, `<|im_end|>`.
+    ChatMl,
+    /// `User: ` and `Assistant: ` before each text.
+    Plain,
+}
+
+impl std::fmt::Display for TemplateKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Source => "the model's own template",
+            Self::ChatMl => "ChatML",
+            Self::Plain => "User: / Assistant:",
+        })
+    }
+}
+
+impl TemplateKind {
+    /// The form to use where the file brings no template: ChatML if the vocabulary has its marks, else
+    /// plain names.
+    pub fn fallback(tokenizer: &Tokenizer) -> Self {
+        match tokenizer.id_of("<|im_start|>") {
+            Some(_) => Self::ChatMl,
+            None => Self::Plain,
+        }
+    }
+
+    /// The Jinja source of a fall-back.
+    pub(super) fn source(self) -> Option<&'static str> {
+        match self {
+            Self::Source => None,
+            Self::ChatMl => Some(CHATML),
+            Self::Plain => Some(PLAIN),
+        }
+    }
+
+    /// Strings that end the assistant's turn, for models that do not end it by a token.
+    pub fn stop_strings(self) -> &'static [&'static str] {
+        match self {
+            Self::Source => &[],
+            Self::ChatMl => &["<|im_end|>"],
+            Self::Plain => &["\nUser:"],
+        }
+    }
+}
+
+const CHATML: &str = "\
+{%- for message in messages -%}
+    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{- '<|im_start|>assistant\\n' -}}
+{%- endif -%}
+";
+
+const PLAIN: &str = "\
+{%- for message in messages -%}
+    {%- if message.role == 'user' -%}
+        {{- 'User: ' + message.content + '\\n' -}}
+    {%- elif message.role == 'assistant' -%}
+        {{- 'Assistant: ' + message.content + '\\n' -}}
+    {%- else -%}
+        {{- message.content + '\\n\\n' -}}
+    {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{- 'Assistant:' -}}
+{%- endif -%}
+";

@@ -1,0 +1,213 @@
+//! Chat templates: from a conversation to the text that a model was trained to continue.
+
+mod date;
+mod error;
+mod fallback;
+mod functions;
+
+use std::io;
+use std::time::SystemTime;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+use serde::{Deserialize, Serialize};
+
+use crate::Tokenizer;
+
+pub use error::TemplateError;
+pub use fallback::TemplateKind;
+
+/// Steps that a rendering may take; the engine counts one for 64 bytes of data as well, so that memory is
+/// bounded too.
+const FUEL: u64 = 2_000_000;
+/// Bytes that a rendering may write.
+const MAX_OUTPUT: usize = 16 << 20;
+/// The longest source.
+const MAX_SOURCE: usize = 1 << 20;
+
+const NAME: &str = "chat_template";
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks: `system`, `user`, `assistant` or what else the template knows.
+    pub role: String,
+    /// What was said.
+    pub content: String,
+}
+
+impl Message {
+    /// A turn of `role`.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            role: role.into(),
+            content: content.into(),
+        }
+    }
+}
+
+/// What a template is told besides the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RenderOptions<'a> {
+    /// End the text where the assistant's answer begins.
+    pub add_generation_prompt: bool,
+    /// Text of the token that begins a text, empty if there is none.
+    pub bos_token: &'a str,
+    /// Text of the token that ends a text, empty if there is none.
+    pub eos_token: &'a str,
+}
+
+impl<'a> RenderOptions<'a> {
+    /// The tokens of `tokenizer`, with a generation prompt.
+    pub fn new(tokenizer: &'a Tokenizer) -> Self {
+        let text = |id: Option<u32>| {
+            id.and_then(|id| tokenizer.token_text(id))
+                .unwrap_or_default()
+        };
+        Self {
+            add_generation_prompt: true,
+            bos_token: text(tokenizer.bos()),
+            eos_token: text(tokenizer.eos()),
+        }
+    }
+}
+
+/// A Jinja template in the environment that Hugging Face's `apply_chat_template` gives it: `trim_blocks`,
+/// `lstrip_blocks`, loop controls, methods of Python's strings, lists and dicts, `raise_exception`,
+/// `strftime_now` (in UTC) and `tojson`.
+///
+/// Templates come with model files and are not trusted: the steps that a rendering takes, the data it makes
+/// and the text it writes are bounded, and it reaches neither files nor the network.
+///
+/// Encode the text with [`parse_special`](crate::EncodeOptions::parse_special) and without
+/// [`add_special`](crate::EncodeOptions::add_special): a template writes the begin token itself.
+#[derive(Debug)]
+pub struct ChatTemplate {
+    env: Environment<'static>,
+    kind: TemplateKind,
+}
+
+impl ChatTemplate {
+    /// Parses a template.
+    ///
+    /// # Errors
+    /// [`TemplateError::Syntax`], [`TemplateError::SourceTooLong`]
+    pub fn from_source(source: &str) -> Result<Self, TemplateError> {
+        Self::parse(source, TemplateKind::Source)
+    }
+
+    /// The template of the tokenizer's file, or the fall-back that suits its vocabulary; see [`Self::kind`].
+    ///
+    /// # Errors
+    /// As [`Self::from_source`].
+    pub fn for_tokenizer(tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
+        match tokenizer.chat_template() {
+            Some(source) => Self::from_source(source),
+            None => Self::fallback(TemplateKind::fallback(tokenizer)),
+        }
+    }
+
+    /// A form that is built in. [`TemplateKind::Source`] is none and gives an empty template.
+    ///
+    /// # Errors
+    /// None for the forms that are built in.
+    pub fn fallback(kind: TemplateKind) -> Result<Self, TemplateError> {
+        Self::parse(kind.source().unwrap_or_default(), kind)
+    }
+
+    fn parse(source: &str, kind: TemplateKind) -> Result<Self, TemplateError> {
+        if source.len() > MAX_SOURCE {
+            return Err(TemplateError::SourceTooLong {
+                len: source.len(),
+                limit: MAX_SOURCE,
+            });
+        }
+        let mut env = Environment::new();
+        let mut syntax = SyntaxConfig::builder();
+        syntax.trim_blocks(true).lstrip_blocks(true);
+        env.set_syntax(syntax.build().map_err(TemplateError::syntax)?);
+        env.set_undefined_behavior(UndefinedBehavior::Lenient);
+        env.set_auto_escape_callback(|_| AutoEscape::None);
+        env.set_fuel(Some(FUEL));
+        functions::add_to(&mut env);
+        env.add_template_owned(NAME, source.to_owned())
+            .map_err(TemplateError::syntax)?;
+        Ok(Self { env, kind })
+    }
+
+    /// Makes `strftime_now` tell a fixed time instead of the clock's.
+    pub fn with_time(mut self, time: SystemTime) -> Self {
+        functions::set_clock(&mut self.env, move || time);
+        self
+    }
+
+    /// Where the template comes from; its `Display` names it for the user.
+    pub fn kind(&self) -> TemplateKind {
+        self.kind
+    }
+
+    /// The text of a conversation.
+    ///
+    /// # Errors
+    /// [`TemplateError::Refused`] if the template rejects the conversation (roles out of order, say),
+    /// [`TemplateError::OutOfFuel`] and [`TemplateError::OutputTooLong`] if it exceeds its bounds,
+    /// [`TemplateError::Render`] if one of its expressions fails.
+    pub fn render(
+        &self,
+        messages: &[Message],
+        options: RenderOptions<'_>,
+    ) -> Result<String, TemplateError> {
+        let template = self.env.get_template(NAME).map_err(TemplateError::syntax)?;
+        let RenderOptions {
+            add_generation_prompt,
+            bos_token,
+            eos_token,
+        } = options;
+        let messages: Vec<Value> = messages
+            .iter()
+            .map(|Message { role, content }| {
+                Value::from_pairs([("role", role.as_str()), ("content", content.as_str())])
+            })
+            .collect();
+        // Templates ask `tools is not none`, as the reference always passes these two.
+        let context = context! {
+            messages,
+            add_generation_prompt,
+            bos_token,
+            eos_token,
+            tools => (),
+            documents => (),
+        };
+        let mut output = Output {
+            bytes: Vec::new(),
+            is_full: false,
+        };
+        match template.render_captured_to(context, &mut output) {
+            _ if output.is_full => Err(TemplateError::OutputTooLong { limit: MAX_OUTPUT }),
+            Err(error) => Err(TemplateError::render(error)),
+            Ok(_) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
+        }
+    }
+}
+
+/// Takes up to [`MAX_OUTPUT`] bytes.
+struct Output {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > MAX_OUTPUT {
+            self.is_full = true;
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

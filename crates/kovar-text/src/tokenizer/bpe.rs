@@ -1,0 +1,233 @@
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::byte_level::{byte_of, char_of};
+use super::error::{TokenizerError, TokenizerWarning};
+use super::pre::{Family, PreTokenizer};
+use super::spec::key;
+use super::vocab::Vocab;
+
+/// Byte-level byte-pair encoding (Sennrich et al. 2016, <https://arxiv.org/abs/1508.07909>; in the form of
+/// GPT-2): within each word of the pre-tokenizer, the adjacent pair of the lowest rank is merged until no
+/// pair has a rule.
+#[derive(Debug)]
+pub(crate) struct Bpe {
+    pre: PreTokenizer,
+    ignore_merges: bool,
+    /// The token of each byte.
+    bytes: [Option<u32>; 256],
+    /// What a pair of tokens becomes.
+    merges: HashMap<(u32, u32), Merge>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Merge {
+    rank: u32,
+    id: u32,
+}
+
+/// A token of the word being merged; those that are left form a doubly linked list.
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    id: u32,
+    prev: u32,
+    next: u32,
+}
+
+/// Ends the list, and is the `prev` of a symbol that was merged into its left neighbour.
+const NONE: u32 = u32::MAX;
+/// `id` of a symbol that was merged into its left neighbour; no token has it.
+const GONE: u32 = u32::MAX;
+
+/// A merge that may be done; out of date once either side has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    rank: u32,
+    left: u32,
+    right: u32,
+    left_id: u32,
+    right_id: u32,
+    merged: u32,
+}
+
+/// Memory that words use in turn.
+#[derive(Debug, Default)]
+struct Scratch {
+    text: String,
+    symbols: Vec<Symbol>,
+    queue: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl Bpe {
+    /// `family` is how text is cut into words; `rules` are the merges, best first.
+    pub fn new(
+        vocab: &Vocab,
+        family: &Family,
+        rules: &[String],
+        warnings: &mut Vec<TokenizerWarning>,
+    ) -> Result<Self, TokenizerError> {
+        let pre = PreTokenizer::new(family).map_err(|source| TokenizerError::PreTokenizer {
+            key: key::PRE,
+            source: Box::new(source),
+        })?;
+        let mut bytes = [None; 256];
+        for (slot, byte) in bytes.iter_mut().zip(0u8..=255) {
+            *slot = vocab.id_of(char_of(byte).encode_utf8(&mut [0; 4]));
+        }
+        let in_utf8 = |byte: usize| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
+        let missing = bytes
+            .iter()
+            .enumerate()
+            .filter(|(byte, id)| in_utf8(*byte) && id.is_none())
+            .count();
+        if missing > 0 {
+            warnings.push(TokenizerWarning::BytesWithoutToken { count: missing });
+        }
+
+        let mut merges = HashMap::with_capacity(rules.len());
+        for (rank, rule) in rules.iter().enumerate() {
+            // A token may itself begin with a space, so the separator is the first one after a character.
+            let after_first = rule.chars().next().map_or(0, char::len_utf8);
+            let separator = rule.get(after_first..).and_then(|tail| tail.find(' '));
+            let parts = separator.and_then(|at| {
+                let (left, tail) = rule.split_at_checked(after_first + at)?;
+                let right = tail.strip_prefix(' ')?;
+                (!right.is_empty()).then_some((left, right))
+            });
+            let Some((left, right)) = parts else {
+                return Err(TokenizerError::BadMerge {
+                    key: key::MERGES,
+                    rank,
+                    rule: rule.clone(),
+                });
+            };
+            let find = |token: &str| {
+                vocab
+                    .id_of(token)
+                    .ok_or_else(|| TokenizerError::MergeOfUnknownToken {
+                        key: key::MERGES,
+                        rank,
+                        rule: rule.clone(),
+                        token: token.to_owned(),
+                    })
+            };
+            let pair = (find(left)?, find(right)?);
+            let id = find(&format!("{left}{right}"))?;
+            let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+            merges.entry(pair).or_insert(Merge { rank, id });
+        }
+        Ok(Self {
+            pre,
+            ignore_merges: family.ignore_merges,
+            bytes,
+            merges,
+        })
+    }
+
+    /// Appends the tokens of `text`, which holds no special tokens and fewer than 2^32 bytes.
+    ///
+    /// Takes O(n log n) for n bytes. Bytes without a token are left out.
+    pub fn encode(
+        &self,
+        vocab: &Vocab,
+        text: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TokenizerError> {
+        let mut scratch = Scratch::default();
+        self.pre.split(text, &mut |word| {
+            if self.ignore_merges {
+                scratch.text.clear();
+                scratch.text.extend(word.bytes().map(char_of));
+                if let Some(id) = vocab.id_of(&scratch.text) {
+                    ids.push(id);
+                    return Ok(());
+                }
+            }
+            self.encode_word(word, &mut scratch, ids);
+            Ok(())
+        })
+    }
+
+    fn encode_word(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let Scratch { symbols, queue, .. } = scratch;
+        symbols.clear();
+        queue.clear();
+        for byte in word.bytes() {
+            if let Some(&Some(id)) = self.bytes.get(usize::from(byte)) {
+                let at = symbols.len() as u32;
+                symbols.push(Symbol {
+                    id,
+                    prev: at.wrapping_sub(1),
+                    next: at + 1,
+                });
+            }
+        }
+        if let Some(last) = symbols.last_mut() {
+            last.next = NONE;
+        }
+        for right in 1..symbols.len() as u32 {
+            self.propose(symbols, queue, right - 1, right);
+        }
+        while let Some(Reverse(candidate)) = queue.pop() {
+            let Candidate { left, right, .. } = candidate;
+            let (Some(&l), Some(&r)) = (symbols.get(left as usize), symbols.get(right as usize))
+            else {
+                continue;
+            };
+            if l.id != candidate.left_id || r.id != candidate.right_id || l.next != right {
+                continue;
+            }
+            if let Some(symbol) = symbols.get_mut(left as usize) {
+                symbol.id = candidate.merged;
+                symbol.next = r.next;
+            }
+            if let Some(symbol) = symbols.get_mut(right as usize) {
+                symbol.id = GONE;
+            }
+            if let Some(symbol) = symbols.get_mut(r.next as usize) {
+                symbol.prev = left;
+            }
+            self.propose(symbols, queue, l.prev, left);
+            self.propose(symbols, queue, left, r.next);
+        }
+        ids.extend(
+            symbols
+                .iter()
+                .map(|symbol| symbol.id)
+                .filter(|&id| id != GONE),
+        );
+    }
+
+    /// Queues the merge of two neighbours if there is a rule for it.
+    fn propose(
+        &self,
+        symbols: &[Symbol],
+        queue: &mut BinaryHeap<Reverse<Candidate>>,
+        left: u32,
+        right: u32,
+    ) {
+        let (Some(l), Some(r)) = (symbols.get(left as usize), symbols.get(right as usize)) else {
+            return;
+        };
+        if let Some(&Merge { rank, id }) = self.merges.get(&(l.id, r.id)) {
+            queue.push(Reverse(Candidate {
+                rank,
+                left,
+                right,
+                left_id: l.id,
+                right_id: r.id,
+                merged: id,
+            }));
+        }
+    }
+}
+
+/// Appends the bytes that the text of a normal token stands for.
+pub(crate) fn push_token_bytes(text: &str, bytes: &mut Vec<u8>) {
+    for character in text.chars() {
+        match byte_of(character) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use super::vocab::{TokenType, Vocab};
+
+/// Texts of control tokens with which models of the common families end their turn. A file often marks only
+/// one of those that its model writes as the end token.
+const END_TEXTS: &[&str] = &[
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<eos>",
+    "</s>",
+    "<\u{FF5C}end\u{2581}of\u{2581}sentence\u{FF5C}>",
+];
+
+/// Texts of control tokens that end a turn of a conversation, the likeliest first.
+const TURN_END_TEXTS: &[&str] = &[
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<EOT>",
+    "[EOT]",
+];
+
+fn control_token(vocab: &Vocab, text: &str) -> Option<u32> {
+    vocab
+        .id_of(text)
+        .filter(|&id| vocab.token_type(id) == Some(TokenType::Control))
+}
+
+/// The ids after which a model has no more to say: those named in the file and the usual ones, sorted.
+pub(crate) fn end_ids(vocab: &Vocab, named: &[Option<u32>]) -> Vec<u32> {
+    let usual = END_TEXTS
+        .iter()
+        .filter_map(|text| control_token(vocab, text));
+    let mut ids: Vec<u32> = named.iter().copied().flatten().chain(usual).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// The token that ends a turn, for files that do not name it.
+pub(crate) fn guess_turn_end(vocab: &Vocab) -> Option<u32> {
+    TURN_END_TEXTS
+        .iter()
+        .find_map(|text| control_token(vocab, text))
+}

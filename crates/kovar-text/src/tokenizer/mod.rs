@@ -1,0 +1,269 @@
+//! Tokenizers: text to token ids and back, built from the metadata of a model file.
+
+mod bpe;
+mod byte_level;
+mod decode;
+mod end;
+mod error;
+mod pre;
+mod spec;
+mod special;
+mod spm;
+mod vocab;
+
+use bpe::Bpe;
+use pre::Family;
+use spec::key;
+use special::{Part, SpecialTokens};
+use spm::Spm;
+use vocab::Vocab;
+
+pub use decode::DecodeOptions;
+pub use error::{TokenizerError, TokenizerWarning};
+pub use spec::TokenizerSpec;
+pub use vocab::TokenType;
+
+/// The values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] accepts.
+pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama"];
+
+/// How text becomes ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EncodeOptions {
+    /// Put the begin token before the text and the end token behind it where the file asks for them.
+    pub add_special: bool,
+    /// Read control tokens that are written out in the text (`<|im_end|>`) as those tokens and not as
+    /// ordinary text. Leave it off for text that a user or a document supplied.
+    pub parse_special: bool,
+}
+
+/// Turns text into token ids and back.
+///
+/// Ids are the same as llama.cpp's for the same file.
+#[derive(Debug)]
+pub struct Tokenizer {
+    vocab: Vocab,
+    algorithm: Algorithm,
+    special: SpecialTokens,
+    bos: Option<u32>,
+    eos: Option<u32>,
+    eot: Option<u32>,
+    padding: Option<u32>,
+    add_bos: bool,
+    add_eos: bool,
+    end_ids: Vec<u32>,
+    chat_template: Option<String>,
+    warnings: Vec<TokenizerWarning>,
+}
+
+#[derive(Debug)]
+enum Algorithm {
+    Bpe(Bpe),
+    Spm(Spm),
+}
+
+impl Tokenizer {
+    /// Checks a tokenizer's description and builds it.
+    ///
+    /// # Errors
+    /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of unequal
+    /// lengths, empty or repeated tokens, unknown token types, merges or ids that name no token.
+    pub fn from_spec(spec: TokenizerSpec) -> Result<Self, TokenizerError> {
+        let is_bpe = match spec.model.as_str() {
+            "gpt2" => true,
+            "llama" => false,
+            "" => return Err(TokenizerError::MissingKey { key: key::MODEL }),
+            _ => {
+                return Err(TokenizerError::UnknownModel {
+                    model: spec.model,
+                    known: KNOWN_MODELS,
+                });
+            }
+        };
+        let vocab = Vocab::new(spec.tokens, spec.token_types)?;
+        for (key, id) in [
+            (key::BOS, spec.bos),
+            (key::EOS, spec.eos),
+            (key::EOT, spec.eot),
+            (key::EOM, spec.eom),
+            (key::UNKNOWN, spec.unknown),
+            (key::PADDING, spec.padding),
+        ] {
+            if let Some(id) = id.filter(|&id| vocab.text(id).is_none()) {
+                return Err(TokenizerError::SpecialIdOutOfRange {
+                    key,
+                    id,
+                    tokens: vocab.len(),
+                });
+            }
+        }
+        // SentencePiece's own ids, for files that leave them out.
+        let or_spm = |id: Option<u32>, default: u32| {
+            id.or((!is_bpe && vocab.text(default).is_some()).then_some(default))
+        };
+        let unknown = or_spm(spec.unknown, 0);
+        let bos = or_spm(spec.bos, 1);
+        let eos = or_spm(spec.eos, 2);
+
+        let mut warnings = Vec::new();
+        let (algorithm, add_bos_default) = if is_bpe {
+            let rules = spec
+                .merges
+                .ok_or(TokenizerError::MissingKey { key: key::MERGES })?;
+            let family = family(spec.pre, &mut warnings)?;
+            let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
+            (Algorithm::Bpe(bpe), family.add_bos)
+        } else {
+            let scores = spec
+                .scores
+                .ok_or(TokenizerError::MissingKey { key: key::SCORES })?;
+            let prefix = spec.add_space_prefix.unwrap_or(true);
+            (
+                Algorithm::Spm(Spm::new(&vocab, scores, unknown, prefix)?),
+                true,
+            )
+        };
+        let add_bos = spec.add_bos.unwrap_or(add_bos_default);
+        let add_eos = spec.add_eos.unwrap_or(false);
+        if add_bos && bos.is_none() {
+            return Err(TokenizerError::MissingSpecialId {
+                flag: key::ADD_BOS,
+                key: key::BOS,
+            });
+        }
+        if add_eos && eos.is_none() {
+            return Err(TokenizerError::MissingSpecialId {
+                flag: key::ADD_EOS,
+                key: key::EOS,
+            });
+        }
+        let eot = spec.eot.or_else(|| end::guess_turn_end(&vocab));
+        Ok(Self {
+            special: SpecialTokens::new(&vocab)?,
+            end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom]),
+            vocab,
+            algorithm,
+            bos,
+            eos,
+            eot,
+            padding: spec.padding,
+            add_bos,
+            add_eos,
+            chat_template: spec.chat_template,
+            warnings,
+        })
+    }
+
+    /// The ids of `text`.
+    ///
+    /// Takes O(n log n) for n bytes.
+    ///
+    /// # Errors
+    /// [`TokenizerError::TextTooLong`] for 4 GiB and more, [`TokenizerError::NoTokenForByte`] where a
+    /// SentencePiece vocabulary has neither a byte's token nor an unknown token.
+    pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>, TokenizerError> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(TokenizerError::TextTooLong { len: text.len() });
+        }
+        let mut ids = Vec::with_capacity(text.len() / 4 + 2);
+        ids.extend(self.bos.filter(|_| options.add_special && self.add_bos));
+        let mut first = true;
+        for part in self.special.parts(text, options.parse_special) {
+            match (part, &self.algorithm) {
+                (Part::Token(id), _) => ids.push(id),
+                (Part::Text(text), Algorithm::Bpe(bpe)) => {
+                    bpe.encode(&self.vocab, text, &mut ids)?
+                }
+                (Part::Text(text), Algorithm::Spm(spm)) => {
+                    spm.encode(&self.vocab, text, first, &mut ids)?;
+                }
+            }
+            first = matches!(part, Part::Token(_));
+        }
+        ids.extend(self.eos.filter(|_| options.add_special && self.add_eos));
+        Ok(ids)
+    }
+
+    /// Number of tokens; ids are below it.
+    pub fn vocab_len(&self) -> usize {
+        self.vocab.len()
+    }
+
+    /// The id of the token whose text is `token`, as the file writes it.
+    pub fn id_of(&self, token: &str) -> Option<u32> {
+        self.vocab.id_of(token)
+    }
+
+    /// The text of a token as the file writes it; see [`Self::token_bytes`] for what it stands for.
+    pub fn token_text(&self, id: u32) -> Option<&str> {
+        self.vocab.text(id)
+    }
+
+    /// The role of a token.
+    pub fn token_type(&self, id: u32) -> Option<TokenType> {
+        self.vocab.token_type(id)
+    }
+
+    /// The token that begins a text.
+    pub fn bos(&self) -> Option<u32> {
+        self.bos
+    }
+
+    /// The token that ends a text.
+    pub fn eos(&self) -> Option<u32> {
+        self.eos
+    }
+
+    /// The token that ends a turn of a conversation, named in the file or known by its text.
+    pub fn eot(&self) -> Option<u32> {
+        self.eot
+    }
+
+    /// The token that fills up batches.
+    pub fn padding(&self) -> Option<u32> {
+        self.padding
+    }
+
+    /// Whether [`EncodeOptions::add_special`] puts [`Self::bos`] before a text.
+    pub fn adds_bos(&self) -> bool {
+        self.add_bos
+    }
+
+    /// Whether [`EncodeOptions::add_special`] puts [`Self::eos`] behind a text.
+    pub fn adds_eos(&self) -> bool {
+        self.add_eos
+    }
+
+    /// Whether generation stops at this token: the end tokens that the file names, and control tokens by
+    /// which models of the common families end a turn (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`, ...).
+    pub fn is_end_of_generation(&self, id: u32) -> bool {
+        self.end_ids.binary_search(&id).is_ok()
+    }
+
+    /// The Jinja source of the file's chat template.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
+    }
+
+    /// What a user should be told about this vocabulary.
+    pub fn warnings(&self) -> &[TokenizerWarning] {
+        &self.warnings
+    }
+}
+
+/// The pre-tokenizer family that a file asks for, or `default` with a warning.
+fn family(
+    name: Option<String>,
+    warnings: &mut Vec<TokenizerWarning>,
+) -> Result<&'static Family, TokenizerError> {
+    match name {
+        None => warnings.push(TokenizerWarning::MissingPreTokenizer),
+        Some(name) => match Family::named(&name) {
+            Some(family) => return Ok(family),
+            None => warnings.push(TokenizerWarning::UnknownPreTokenizer {
+                name,
+                known: Family::known_names(),
+            }),
+        },
+    }
+    Family::named("default").ok_or(TokenizerError::MissingKey { key: key::PRE })
+}
