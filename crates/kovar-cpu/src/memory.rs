@@ -1,0 +1,228 @@
+//! Memory of the CPU device: owned blocks, imported host bytes, prepared weights.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+
+use kovar_core::HostBytes;
+use kovar_core::backend::DeviceMemory;
+
+use crate::buffer::{ALIGN, OutOfHostMemory};
+use crate::pack::{PackError, PackedLayout, PackedMatrix};
+
+/// The size of a huge page. Blocks of several of them are aligned to it and ask for huge pages,
+/// which read about an eighth faster.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Zero-initialised bytes aligned to [`ALIGN`], written through a shared reference.
+///
+/// Whoever reads or writes them does so under the device's queue, which runs one piece of work at
+/// a time.
+pub(crate) struct Block {
+    /// What the allocator gave; dangling if the layout is empty.
+    allocation: NonNull<u8>,
+    layout: Layout,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a block is the only owner of its allocation; access to the bytes is by raw pointers,
+// whose users argue that nobody else writes what they read.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// `len` zero bytes. Large blocks get their pages when they are first written.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, OutOfHostMemory> {
+        let refused = OutOfHostMemory { bytes: len };
+        let huge = len >= 2 * HUGE_PAGE;
+        // The allocator clears aligned memory by hand but maps large unaligned memory lazily, so
+        // a large block is aligned within a larger allocation.
+        let (size, align) = if huge {
+            (len.saturating_add(HUGE_PAGE), 16)
+        } else {
+            (len.max(1), ALIGN)
+        };
+        let layout = Layout::from_size_align(size, align).map_err(|_| refused.clone())?;
+        // SAFETY: the layout isn't empty.
+        let allocation = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(refused)?;
+        let skip = if huge {
+            allocation.as_ptr().align_offset(HUGE_PAGE)
+        } else {
+            0
+        };
+        // SAFETY: a huge allocation has room for `len` bytes behind any offset below `HUGE_PAGE`.
+        let start = unsafe { allocation.add(skip) };
+        if huge {
+            advise_huge_pages(start, len);
+        }
+        Ok(Self {
+            allocation,
+            layout,
+            start,
+            len,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first byte, readable and writable for [`len`](Self::len) bytes.
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The bytes, to write.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: the block is initialised and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: the allocation came from the same layout and is freed once.
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(start: NonNull<u8>, len: usize) {
+    const MADV_HUGEPAGE: std::ffi::c_int = 14;
+    unsafe extern "C" {
+        fn madvise(
+            address: *mut std::ffi::c_void,
+            length: usize,
+            advice: std::ffi::c_int,
+        ) -> std::ffi::c_int;
+    }
+    // SAFETY: whole pages of an allocation of ours; the advice does not change their content. A
+    // refusal leaves ordinary pages.
+    unsafe {
+        madvise(
+            start.as_ptr().cast(),
+            len / HUGE_PAGE * HUGE_PAGE,
+            MADV_HUGEPAGE,
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_start: NonNull<u8>, _len: usize) {}
+
+/// A weight as the file stores it, and repacked if that serves its uses.
+pub(crate) struct PreparedWeight {
+    /// The file's own bytes. Views of the weight and all operations but whole products use them.
+    pub(crate) file: HostBytes,
+    packed: Option<(PackedLayout, Block)>,
+}
+
+impl PreparedWeight {
+    pub(crate) fn plain(file: HostBytes) -> Self {
+        Self { file, packed: None }
+    }
+
+    pub(crate) fn packed(file: HostBytes, layout: PackedLayout, block: Block) -> Self {
+        Self {
+            file,
+            packed: Some((layout, block)),
+        }
+    }
+
+    /// The repacked form, if there is one.
+    pub(crate) fn matrix(&self) -> Option<Result<PackedMatrix<'_>, PackError>> {
+        let (layout, block) = self.packed.as_ref()?;
+        // SAFETY: the block was written before the weight was made and is never written again.
+        let data = unsafe { std::slice::from_raw_parts(block.as_ptr(), block.len()) };
+        Some(PackedMatrix::new(*layout, data))
+    }
+}
+
+/// What a buffer of the CPU device is.
+pub(crate) enum CpuMemory {
+    /// Memory of the device.
+    Owned(Block),
+    /// Host bytes read where they lie; read-only.
+    Imported(HostBytes),
+    /// A weight; read-only.
+    Weight(PreparedWeight),
+}
+
+impl CpuMemory {
+    /// The plain bytes: the first one and how many there are.
+    pub(crate) fn bytes(&self) -> (*const u8, usize) {
+        let host = |bytes: &HostBytes| (bytes.as_slice().as_ptr(), bytes.len());
+        match self {
+            CpuMemory::Owned(block) => (block.as_ptr().cast_const(), block.len()),
+            CpuMemory::Imported(bytes) => host(bytes),
+            CpuMemory::Weight(weight) => host(&weight.file),
+        }
+    }
+
+    /// The first byte and the byte count, if the memory may be written.
+    pub(crate) fn writable(&self) -> Option<(*mut u8, usize)> {
+        match self {
+            CpuMemory::Owned(block) => Some((block.as_ptr(), block.len())),
+            CpuMemory::Imported(_) | CpuMemory::Weight(_) => None,
+        }
+    }
+}
+
+impl DeviceMemory for CpuMemory {
+    fn len(&self) -> usize {
+        match self {
+            CpuMemory::Weight(weight) => match &weight.packed {
+                Some((_, block)) => block.len(),
+                None => weight.file.len(),
+            },
+            _ => self.bytes().1,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            CpuMemory::Owned(_) => "owned",
+            CpuMemory::Imported(_) => "imported",
+            CpuMemory::Weight(weight) if weight.packed.is_some() => "packed weight",
+            CpuMemory::Weight(_) => "weight",
+        };
+        f.debug_struct("CpuMemory")
+            .field("kind", &kind)
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_zero_and_aligned() {
+        for len in [0, 1, 100, 5 << 20] {
+            let mut block = Block::zeroed(len).unwrap();
+            assert_eq!(block.as_ptr().addr() % ALIGN, 0);
+            assert_eq!(block.len(), len);
+            assert!(block.as_mut_slice().iter().all(|&byte| byte == 0));
+        }
+        let large = Block::zeroed(5 << 20).unwrap();
+        assert_eq!(large.as_ptr().addr() % HUGE_PAGE, 0);
+    }
+
+    #[test]
+    fn a_refused_allocation_names_its_size() {
+        let bytes = isize::MAX as usize - (4 << 20);
+        assert_eq!(Block::zeroed(bytes).err(), Some(OutOfHostMemory { bytes }));
+        let bytes = usize::MAX;
+        assert_eq!(Block::zeroed(bytes).err(), Some(OutOfHostMemory { bytes }));
+    }
+}

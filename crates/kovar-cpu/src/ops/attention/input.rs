@@ -1,0 +1,343 @@
+//! The operands of an attention: which keys a query sees, and their rows as f32.
+
+use kovar_core::error::DeviceError;
+use kovar_core::ops::Attention;
+use kovar_core::{DType, Dims, NodeRef, ScalarId};
+
+use super::BLOCK;
+use crate::ops::malformed;
+use crate::ops::rows::{RowForm, broadcast};
+use crate::program::{Address, Operand, Resolver, Run};
+use crate::vector::Kernels;
+
+/// A `[batch, _, heads, dim]` operand.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    start: Address,
+    /// Bytes between neighbours along the first three dims.
+    strides: [usize; 3],
+    pub(super) form: RowForm,
+}
+
+impl Heads {
+    fn new(operand: &Operand<'_>) -> Self {
+        let stride = |i: usize| operand.bytes(operand.layout.stride_from_end(3 - i));
+        Self {
+            start: operand.start(),
+            strides: [stride(0), stride(1), stride(2)],
+            form: RowForm::of(operand),
+        }
+    }
+
+    pub(super) fn row(&self, batch: usize, row: usize, head: usize) -> *mut u8 {
+        let [b, r, h] = self.strides;
+        let offset = batch * b + row * r + head * h;
+        self.start.get().wrapping_add(offset)
+    }
+}
+
+/// A block of rows of keys or values in f32: row `j` begins `j * row` elements in, its elements
+/// are `column` elements apart.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) start: *const f32,
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+/// The first key that a query sees and the one behind the last.
+pub(super) type Range = std::ops::Range<usize>;
+
+/// The operands and attributes of an attention.
+pub(super) struct Input {
+    pub(super) q: Heads,
+    k: Heads,
+    v: Heads,
+    pub(super) y: Heads,
+    positions: Option<(Address, usize)>,
+    mask: Option<Mask>,
+    sinks: Option<(Address, usize)>,
+    pub(super) batch: usize,
+    pub(super) tokens: usize,
+    pub(super) kv_heads: usize,
+    /// Heads that share a head of keys.
+    pub(super) group: usize,
+    pub(super) rows: usize,
+    pub(super) head_dim: usize,
+    pub(super) value_dim: usize,
+    pub(super) scale: f32,
+    /// 0 for none.
+    pub(super) cap: f32,
+    causal: bool,
+    window: Option<u32>,
+    kv_len: Option<ScalarId>,
+}
+
+/// A mask, repeated to `[batch, heads, tokens, rows]`.
+struct Mask {
+    start: Address,
+    /// Bytes between neighbours along the first three dims.
+    strides: [usize; 3],
+    form: RowForm,
+}
+
+/// Where a block of rows goes if it can't be used in place.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) buffer: *mut f32,
+    /// Elements from one row to the next.
+    pub(super) pitch: usize,
+    /// Whether elements of a row may have gaps, and rows may end without padding.
+    pub(super) strided: bool,
+}
+
+/// Keys or values.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Keys,
+    Values,
+}
+
+impl Input {
+    pub(super) fn new(
+        resolver: &Resolver<'_>,
+        node: NodeRef<'_>,
+        op: &Attention,
+    ) -> Result<Self, DeviceError> {
+        let (q, k, v) = (
+            resolver.input(node, 0)?,
+            resolver.input(node, 1)?,
+            resolver.input(node, 2)?,
+        );
+        let y = resolver.write(node)?;
+        let (q_dims, k_dims, v_dims) = (*q.layout.dims(), *k.layout.dims(), *v.layout.dims());
+        let optional = |i: Option<usize>| i.map(|i| resolver.input(node, i)).transpose();
+        let line = |operand: Operand<'_>| {
+            let stride = operand.bytes(operand.layout.stride_from_end(0));
+            (operand.start(), stride)
+        };
+        let heads = q_dims.from_end(1);
+        let scores = [
+            q_dims.from_end(3),
+            heads,
+            q_dims.from_end(2),
+            k_dims.from_end(2),
+        ];
+        let mask = optional(op.mask_operand())?
+            .map(|mask| {
+                Dims::new(&scores)
+                    .and_then(|dims| broadcast(&mask, &dims))
+                    .ok_or_else(|| malformed(resolver, node, "mask"))
+            })
+            .transpose()?;
+        Ok(Self {
+            q: Heads::new(&q),
+            k: Heads::new(&k),
+            v: Heads::new(&v),
+            y: Heads::new(&y),
+            positions: optional(op.positions_operand())?.map(line),
+            mask: mask.map(|mask| {
+                let heads = Heads::new(&mask);
+                Mask {
+                    start: heads.start,
+                    strides: heads.strides,
+                    form: heads.form,
+                }
+            }),
+            sinks: optional(op.sinks_operand())?.map(line),
+            batch: q_dims.from_end(3),
+            tokens: q_dims.from_end(2),
+            kv_heads: k_dims.from_end(1),
+            group: heads.checked_div(k_dims.from_end(1)).unwrap_or(0),
+            rows: k_dims.from_end(2),
+            head_dim: q_dims.from_end(0),
+            value_dim: v_dims.from_end(0),
+            scale: op.scale,
+            cap: op.soft_cap.unwrap_or(0.0),
+            causal: op.causal,
+            window: op.window,
+            kv_len: op.kv_len,
+        })
+    }
+
+    pub(super) fn has_mask(&self) -> bool {
+        self.mask.is_some()
+    }
+
+    /// The number of valid rows.
+    pub(super) fn valid_rows(&self, run: &Run<'_>) -> usize {
+        let scalar = self.kv_len.and_then(|id| run.scalars.get(id.index()));
+        let len = scalar.map(|&len| usize::try_from(len).unwrap_or(0));
+        len.map_or(self.rows, |len| len.min(self.rows))
+    }
+
+    /// The keys that a token sees.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`](crate::program::Kernel::run); the token exists.
+    pub(super) unsafe fn visible(&self, token: usize, valid_rows: usize) -> Range {
+        let Some((start, stride)) = self.positions else {
+            return 0..valid_rows;
+        };
+        let at = start.get().wrapping_add(token * stride).cast::<i32>();
+        // SAFETY: by this function's contract.
+        let Ok(position) = usize::try_from(unsafe { at.read_unaligned() }) else {
+            return 0..0;
+        };
+        let end = if self.causal {
+            valid_rows.min(position + 1)
+        } else {
+            valid_rows
+        };
+        let first = self.window.map_or(0, |window| {
+            (position + 1).saturating_sub(usize::try_from(window).unwrap_or(usize::MAX))
+        });
+        first.min(end)..end
+    }
+
+    /// The sink of a head; minus infinity if there are none.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`](crate::program::Kernel::run); the head exists.
+    pub(super) unsafe fn sink(&self, head: usize) -> f32 {
+        self.sinks.map_or(f32::NEG_INFINITY, |(start, stride)| {
+            let at = start.get().wrapping_add(head * stride).cast::<f32>();
+            // SAFETY: by this function's contract.
+            unsafe { at.read_unaligned() }
+        })
+    }
+
+    /// The mask of `n` keys from `first` on for one query, in place or in `buffer`; null if there
+    /// is no mask.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`](crate::program::Kernel::run); the query and the keys exist, and `buffer`
+    /// has room for them.
+    pub(super) unsafe fn mask(
+        &self,
+        kernels: &Kernels,
+        [batch, head, token]: [usize; 3],
+        first: usize,
+        n: usize,
+        buffer: *mut f32,
+    ) -> *const f32 {
+        let Some(mask) = &self.mask else {
+            return std::ptr::null();
+        };
+        let [b, h, t] = mask.strides;
+        let row = mask
+            .start
+            .get()
+            .wrapping_add(batch * b + head * h + token * t);
+        // SAFETY: by this function's contract.
+        unsafe { mask.form.read(kernels, mask.form.at(row, first), n, buffer) }
+    }
+
+    /// Rows `first..first + n` of a head of keys or values as f32, in place if they lie there so,
+    /// else in the buffer of `place`, padded with zeros. Rows that aren't `seen` are not read but
+    /// zero.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`](crate::program::Kernel::run); the rows exist, and the buffer has room
+    /// for them.
+    pub(super) unsafe fn block(
+        &self,
+        kernels: &Kernels,
+        side: Side,
+        [batch, kv_head]: [usize; 2],
+        first: usize,
+        seen: &Seen,
+        place: Place,
+    ) -> Rows {
+        let Place {
+            buffer,
+            pitch,
+            strided,
+        } = place;
+        let (heads, dim) = match side {
+            Side::Keys => (&self.k, self.head_dim),
+            Side::Values => (&self.v, self.value_dim),
+        };
+        let start = heads.row(batch, first, kv_head);
+        let in_place = seen.all
+            && heads.form.dtype() == DType::F32
+            && start.cast::<f32>().is_aligned()
+            && (strided || (heads.form.is_plain() && pitch == dim));
+        if in_place {
+            return Rows {
+                start: start.cast::<f32>(),
+                row: heads.strides[1] / size_of::<f32>(),
+                column: heads.form.stride(),
+            };
+        }
+        for j in 0..seen.keys {
+            // SAFETY: by this function's contract.
+            unsafe {
+                let to = buffer.add(j * pitch);
+                if seen.rows[j] {
+                    let from = heads.row(batch, first + j, kv_head);
+                    heads.form.read_to(kernels, from, dim, to);
+                    std::ptr::write_bytes(to.add(dim), 0, pitch - dim);
+                } else {
+                    std::ptr::write_bytes(to, 0, pitch);
+                }
+            }
+        }
+        Rows {
+            start: buffer,
+            row: pitch,
+            column: 1,
+        }
+    }
+}
+
+/// Which keys of a block some query sees.
+pub(super) struct Seen {
+    /// Keys of the block.
+    pub(super) keys: usize,
+    /// Whether some query sees each of them.
+    pub(super) all: bool,
+    pub(super) any: bool,
+    pub(super) rows: [bool; BLOCK],
+}
+
+impl Seen {
+    /// From what each query sees of `keys` keys from `first` on.
+    pub(super) fn new(ranges: impl Iterator<Item = Range>, first: usize, keys: usize) -> Self {
+        let mut steps = [0i32; BLOCK + 1];
+        for range in ranges {
+            let clip = |at: usize| at.saturating_sub(first).min(keys);
+            steps[clip(range.start)] += 1;
+            steps[clip(range.end)] -= 1;
+        }
+        let mut rows = [false; BLOCK];
+        let mut depth = 0;
+        for (row, step) in rows.iter_mut().zip(steps) {
+            depth += step;
+            *row = depth > 0;
+        }
+        Self::from_rows(rows, keys)
+    }
+
+    /// From whether some query sees each key.
+    pub(super) fn from_rows(rows: [bool; BLOCK], keys: usize) -> Self {
+        let seen = &rows[..keys.min(BLOCK)];
+        Self {
+            keys,
+            all: seen.iter().all(|&seen| seen),
+            any: seen.iter().any(|&seen| seen),
+            rows,
+        }
+    }
+}
+
+/// What the weighted values of a query are to be multiplied by, once all keys were met: one over
+/// the sum of the exponentials, that of the sink included; 0 if nothing was seen.
+pub(super) fn final_factor(max: f32, sum: f32, sink: f32) -> f32 {
+    if sum == 0.0 {
+        return 0.0;
+    }
+    let greatest = if sink > max { sink } else { max };
+    let shrink = (max - greatest).exp();
+    shrink / (sum * shrink + (sink - greatest).exp())
+}

@@ -1,0 +1,489 @@
+//! Products with a weight on the left.
+//!
+//! A prepared quantised weight is multiplied with 8-bit activations, and consecutive products of
+//! the same activations share their codes and one job of the pool. Everything else is multiplied
+//! in f32: float rows as they lie, other rows decoded a few at a time.
+
+use kovar_core::error::DeviceError;
+use kovar_core::ops::{Op, Precision};
+use kovar_core::{Dims, Layout, MAX_RANK, NodeRef, collapse};
+
+use super::rows::{GRAIN, RowForm};
+use super::{Compiled, Entry, F32, FLOATS, WEIGHTS, malformed};
+use crate::buffer::ALIGN;
+use crate::pack::PackedMatrix;
+use crate::pool::SharedMut;
+use crate::product::{
+    FloatDType, FloatMatrix, ProductError, QuantizedProduct, QuantizedRows, Rows, RowsMut,
+};
+use crate::program::{Address, Kernel, Operand, Resolver, Run};
+
+/// Rows of a weight that are decoded at a time.
+const DECODED_ROWS: usize = 256;
+
+/// The most products that share their activations.
+const MAX_GROUP: usize = 4;
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, i| if i == 0 { WEIGHTS } else { FLOATS },
+    result: |_| F32,
+    compile,
+};
+
+/// A matrix operand of a product: rows of a batch.
+#[derive(Clone, Copy)]
+struct Matrix {
+    start: Address,
+    form: RowForm,
+    /// Bytes from one row to the next.
+    row: usize,
+    /// Bytes between neighbours along each batch dimension.
+    batches: [usize; MAX_RANK],
+}
+
+impl Matrix {
+    /// The operand with its rows collected into `strides`: batches first, then the rows.
+    fn new(operand: &Operand<'_>, strides: &[usize]) -> Self {
+        let (row, outer) = strides
+            .split_last()
+            .map_or((0, &[][..]), |(&row, outer)| (row, outer));
+        let mut batches = [0; MAX_RANK];
+        for (bytes, &elements) in batches.iter_mut().zip(outer) {
+            *bytes = operand.bytes(elements);
+        }
+        Self {
+            start: operand.start(),
+            form: RowForm::of(operand),
+            row: operand.bytes(row),
+            batches,
+        }
+    }
+
+    /// Whether rows are f32 without gaps, so that products use them in place.
+    fn is_plain(&self) -> bool {
+        let aligned = self.start.get().cast::<f32>().is_aligned();
+        self.form.is_plain() && aligned
+    }
+}
+
+/// How a weight is multiplied.
+enum Weight {
+    Packed(PackedMatrix<'static>),
+    Float(Matrix, FloatDType),
+    Decoded(Matrix),
+}
+
+/// A weight, its number of rows, and the result.
+struct Product {
+    weight: Weight,
+    n: usize,
+    y: Matrix,
+}
+
+struct Matmul {
+    /// The activations, `m` rows of `k` elements in each batch.
+    x: Matrix,
+    m: usize,
+    k: usize,
+    /// Several only if all weights are packed, there is one batch and rows of results have no
+    /// gaps.
+    products: Vec<Product>,
+    batch_dims: [usize; MAX_RANK],
+    n_batches: usize,
+    /// Consecutive batches of `x` along each dimension that share a batch of the weight.
+    repeats: [usize; MAX_RANK],
+    n_threads: usize,
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let kernel = matmul(resolver, node)?;
+    Ok(Box::new(
+        kernel.ok_or_else(|| malformed(resolver, node, "w"))?,
+    ))
+}
+
+/// The kernel of the longest run of products of the same activations with packed weights; `None`
+/// if the first node is not one of at least two.
+pub(super) fn compile_group(
+    resolver: &Resolver<'_>,
+    nodes: &[NodeRef<'_>],
+) -> Result<Option<(Box<dyn Kernel>, usize)>, DeviceError> {
+    let activations = |node: &NodeRef<'_>| match node.op() {
+        Op::Matmul(_) => node.input(1).copied(),
+        _ => None,
+    };
+    let Some(x) = nodes.first().and_then(activations) else {
+        return Ok(None);
+    };
+    let mut group: Option<Matmul> = None;
+    let mut written: Vec<std::ops::Range<usize>> = Vec::new();
+    for node in nodes.iter().take(MAX_GROUP) {
+        if activations(node) != Some(x) {
+            break;
+        }
+        let Some(mut next) = matmul(resolver, *node)? else {
+            break;
+        };
+        let joins = next.n_batches == 1
+            && next
+                .products
+                .iter()
+                .all(|product| matches!(product.weight, Weight::Packed(_)) && product.y.is_plain());
+        let y = resolver.write(*node)?;
+        let span = y.layout.span();
+        let first = y.start().get().addr();
+        let bytes = first..first + y.bytes(span.len());
+        // A result that nobody reads may lie where a later one goes.
+        let apart = written
+            .iter()
+            .all(|other| bytes.end <= other.start || other.end <= bytes.start);
+        if !joins || !apart {
+            break;
+        }
+        written.push(bytes);
+        match &mut group {
+            None => group = Some(next),
+            Some(group) => group.products.append(&mut next.products),
+        }
+    }
+    let taken = written.len();
+    Ok(group
+        .filter(|_| taken > 1)
+        .map(|group| (Box::new(group) as Box<dyn Kernel>, taken)))
+}
+
+/// The dims but the last.
+fn without_last(layout: &Layout) -> Option<Layout> {
+    let outer = |dims: &Dims| Dims::new(dims.split_last()?.1);
+    Layout::strided(outer(layout.dims())?, outer(layout.strides())?, 0)
+}
+
+/// The kernel of one node; `None` for dims that the graph's checks exclude.
+fn matmul(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Result<Option<Matmul>, DeviceError> {
+    let (w, x) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
+    let y = resolver.write(node)?;
+    let n_threads = resolver.shared.pool.n_threads();
+    Ok(assemble(node, &w, &x, &y, n_threads))
+}
+
+fn assemble(
+    node: NodeRef<'_>,
+    w: &Operand<'_>,
+    x: &Operand<'_>,
+    y: &Operand<'_>,
+    n_threads: usize,
+) -> Option<Matmul> {
+    let (x_outer, y_outer) = (without_last(&x.layout)?, without_last(&y.layout)?);
+    let w_dims = w.layout.dims();
+    let (w_batches, _) = w_dims.split_at_checked(w_dims.rank().checked_sub(2)?)?;
+    let mut repeats = [1; MAX_RANK];
+    let mut w_strides = [0; MAX_RANK];
+    // Batches of x meet the weights that they go with; without batches of weights, all rows of x
+    // meet the same one.
+    let batched = w_batches.iter().any(|&size| size != 1);
+    let (dims, x_strides, y_strides) = if batched {
+        let dims = *x_outer.dims();
+        let added = dims.rank().checked_sub(w_batches.len() + 1)?;
+        for (i, &size) in w_batches.iter().enumerate() {
+            *repeats.get_mut(added + i)? = (dims[added + i].checked_div(size)?).max(1);
+            *w_strides.get_mut(added + i)? = w.layout.strides()[i];
+        }
+        (dims, *x_outer.strides(), *y_outer.strides())
+    } else {
+        let rows = collapse(&[&x_outer, &y_outer])?;
+        let strides = |i: usize| rows.strides.get(i).copied();
+        (rows.dims, strides(0)?, strides(1)?)
+    };
+    let (&m, outer) = dims.split_last()?;
+    let mut batch_dims = [1; MAX_RANK];
+    batch_dims.get_mut(..outer.len())?.copy_from_slice(outer);
+    let mut matrix = Matrix::new(w, &[w.layout.stride_from_end(1)]);
+    matrix.batches = w_strides.map(|elements| w.bytes(elements));
+    let weight = match (packed_matrix(node, w), FloatDType::try_from(w.dtype)) {
+        (Some(packed), _) => Weight::Packed(packed),
+        (None, Ok(dtype)) if matrix.form.stride() == 1 => Weight::Float(matrix, dtype),
+        _ => Weight::Decoded(matrix),
+    };
+    Some(Matmul {
+        x: Matrix::new(x, &x_strides),
+        m,
+        k: w_dims.from_end(0),
+        products: vec![Product {
+            weight,
+            n: w_dims.from_end(1),
+            y: Matrix::new(y, &y_strides),
+        }],
+        batch_dims,
+        n_batches: outer.iter().product(),
+        repeats,
+        n_threads,
+    })
+}
+
+/// The packed form of a weight, if it has one that may be used here.
+fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'static>> {
+    let default = matches!(node.op(), Op::Matmul(op) if op.precision == Precision::Default);
+    let value = node.input(0).filter(|_| default)?;
+    let weight = w.whole_weight(value, node.storage_of(value).bytes)?;
+    let matrix = weight.matrix()?.ok()?;
+    let dims = w.layout.dims();
+    let same =
+        matrix.layout().rows() == dims.from_end(1) && matrix.layout().k() == dims.from_end(0);
+    // SAFETY: the weight's memory never moves or changes, and the program that the kernel belongs
+    // to holds on to its buffer.
+    same.then(|| unsafe { std::mem::transmute::<PackedMatrix<'_>, PackedMatrix<'static>>(matrix) })
+}
+
+/// Parts of the scratch memory, in bytes.
+struct Scratch {
+    /// `x` in f32 without gaps.
+    x: usize,
+    /// A result in f32 without gaps.
+    y: usize,
+    /// The codes of `x`.
+    codes: usize,
+    /// Decoded rows of a weight.
+    decoded: usize,
+    /// What the products take.
+    product: usize,
+}
+
+impl Scratch {
+    fn total(&self) -> usize {
+        self.x + self.y + self.codes + self.decoded + self.product
+    }
+}
+
+impl Matmul {
+    fn scratch(&self) -> Scratch {
+        let floats = |a: usize, b: usize| {
+            let bytes = a.saturating_mul(b).saturating_mul(size_of::<f32>());
+            bytes.next_multiple_of(ALIGN)
+        };
+        let widest = self
+            .products
+            .iter()
+            .filter(|p| !p.y.is_plain())
+            .map(|p| p.n);
+        let packed = |product: &Product| matches!(product.weight, Weight::Packed(_));
+        let any_packed = self.products.iter().any(packed);
+        let decoded = |product: &Product| matches!(product.weight, Weight::Decoded(_));
+        let product = if any_packed {
+            QuantizedProduct::scratch_bytes(self.n_threads, self.k)
+        } else {
+            FloatMatrix::scratch_bytes(self.n_threads, self.m, self.k)
+        };
+        Scratch {
+            x: if self.x.is_plain() {
+                0
+            } else {
+                floats(self.m, self.k)
+            },
+            y: widest.max().map_or(0, |n| floats(self.m, n)),
+            codes: if any_packed {
+                QuantizedRows::bytes(self.m, self.k).next_multiple_of(ALIGN)
+            } else {
+                0
+            },
+            decoded: if self.products.iter().any(decoded) {
+                floats(DECODED_ROWS, self.k)
+            } else {
+                0
+            },
+            product: product.next_multiple_of(ALIGN),
+        }
+    }
+
+    /// The byte offsets of a batch in `x`, in the weight and in the result.
+    fn offsets(&self, mut batch: usize, w: &Matrix, y: &Matrix) -> [usize; 3] {
+        let mut offsets = [0; 3];
+        for dim in (0..MAX_RANK).rev() {
+            let index = batch % self.batch_dims[dim];
+            batch /= self.batch_dims[dim];
+            offsets[0] += index * self.x.batches[dim];
+            offsets[1] += index / self.repeats[dim] * w.batches[dim];
+            offsets[2] += index * y.batches[dim];
+        }
+        offsets
+    }
+
+    /// Computes one batch.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`].
+    unsafe fn batch(&self, run: &Run<'_>, batch: usize) -> Result<(), ProductError> {
+        let scratch = self.scratch();
+        let base = run.scratch.get();
+        let y_copy = base.wrapping_add(scratch.x);
+        let codes = y_copy.wrapping_add(scratch.y);
+        let decoded = codes.wrapping_add(scratch.codes);
+        let product_scratch = decoded.wrapping_add(scratch.decoded);
+        let Some(first) = self.products.first() else {
+            return Ok(());
+        };
+        let w = match &first.weight {
+            Weight::Float(w, _) | Weight::Decoded(w) => w,
+            Weight::Packed(_) => &first.y,
+        };
+        let [x_offset, w_offset, y_offset] = self.offsets(batch, w, &first.y);
+        let row_elements = |matrix: &Matrix| matrix.row / size_of::<f32>();
+        // SAFETY: by this function's contract and `scratch_bytes`, which adds up the same parts.
+        unsafe {
+            let product_scratch = std::slice::from_raw_parts_mut(product_scratch, scratch.product);
+            let x = if self.x.is_plain() {
+                let start = self.x.start.get().wrapping_add(x_offset).cast::<f32>();
+                Rows::from_raw_parts(start, self.m, self.k, row_elements(&self.x))
+            } else {
+                self.copy_x(run, x_offset, base.cast());
+                Rows::from_raw_parts(base.cast::<f32>(), self.m, self.k, self.k)
+            };
+            let target = |product: &Product| {
+                let start = product.y.start.get().wrapping_add(y_offset);
+                if product.y.is_plain() {
+                    (start.cast::<f32>(), row_elements(&product.y))
+                } else {
+                    (y_copy.cast::<f32>(), product.n)
+                }
+            };
+            match &first.weight {
+                Weight::Packed(_) => {
+                    let codes = std::slice::from_raw_parts_mut(codes, scratch.codes);
+                    let x = QuantizedRows::quantize(run.product, run.pool, x, codes)?;
+                    self.multiply_packed(run, &x, target, product_scratch)?;
+                }
+                Weight::Float(w, dtype) => {
+                    let start = w.start.get().wrapping_add(w_offset);
+                    let stride = w.row / dtype.bytes();
+                    let elements = match first.n {
+                        0 => 0,
+                        n => (n - 1) * stride + self.k,
+                    };
+                    let data = std::slice::from_raw_parts(start, elements * dtype.bytes());
+                    let w = FloatMatrix::new(data, *dtype, first.n, self.k, stride)?;
+                    let (start, stride) = target(first);
+                    let y = RowsMut::from_raw_parts(start, self.m, first.n, stride);
+                    w.multiply(run.product, run.pool, x, y, product_scratch)?;
+                }
+                Weight::Decoded(w) => {
+                    let (start, stride) = target(first);
+                    for row in (0..first.n).step_by(DECODED_ROWS) {
+                        let n = DECODED_ROWS.min(first.n - row);
+                        let from = w.start.get().wrapping_add(w_offset + row * w.row);
+                        decode_rows(run, w, from, n, self.k, decoded.cast());
+                        let data = std::slice::from_raw_parts(decoded, n * self.k * 4);
+                        let w = FloatMatrix::new(data, FloatDType::F32, n, self.k, self.k)?;
+                        let y = RowsMut::from_raw_parts(start.add(row), self.m, n, stride);
+                        w.multiply(run.product, run.pool, x, y, product_scratch)?;
+                    }
+                }
+            }
+            if !first.y.is_plain() {
+                for row in 0..self.m {
+                    let to = first
+                        .y
+                        .start
+                        .get()
+                        .wrapping_add(y_offset + row * first.y.row);
+                    let from = y_copy.cast::<f32>().add(row * first.n);
+                    first.y.form.write(run.vector, from, first.n, to);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Multiplies the codes with all packed weights.
+    ///
+    /// # Safety
+    /// `target` gives the start of a result that may be written and its row stride.
+    unsafe fn multiply_packed(
+        &self,
+        run: &Run<'_>,
+        x: &QuantizedRows<'_>,
+        target: impl Fn(&Product) -> (*mut f32, usize),
+        scratch: &mut [u8],
+    ) -> Result<(), ProductError> {
+        let mut products: [Option<QuantizedProduct<'_>>; MAX_GROUP] = [const { None }; MAX_GROUP];
+        let mut n_products = 0;
+        for (slot, product) in products.iter_mut().zip(&self.products) {
+            if let Weight::Packed(w) = &product.weight {
+                let (start, stride) = target(product);
+                // SAFETY: by this function's contract.
+                let y = unsafe { RowsMut::from_raw_parts(start, self.m, product.n, stride) };
+                *slot = Some(QuantizedProduct { w: *w, y });
+                n_products += 1;
+            }
+        }
+        // The pool takes one slice, so the number of products has to be known at compile time.
+        match (n_products, products) {
+            (1, [Some(a), ..]) => QuantizedProduct::run(run.pool, x, &[a], scratch),
+            (2, [Some(a), Some(b), ..]) => QuantizedProduct::run(run.pool, x, &[a, b], scratch),
+            (3, [Some(a), Some(b), Some(c), _]) => {
+                QuantizedProduct::run(run.pool, x, &[a, b, c], scratch)
+            }
+            (_, [Some(a), Some(b), Some(c), Some(d)]) => {
+                QuantizedProduct::run(run.pool, x, &[a, b, c, d], scratch)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings the activations of a batch into f32 without gaps.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; `to` has room for them.
+    unsafe fn copy_x(&self, run: &Run<'_>, offset: usize, to: *mut f32) {
+        let from = self.x.start.get().wrapping_add(offset);
+        // SAFETY: by this function's contract.
+        unsafe { decode_rows(run, &self.x, from, self.m, self.k, to) }
+    }
+}
+
+/// Reads `rows` rows of `k` elements, the first at `from`, as f32 without gaps.
+///
+/// # Safety
+/// The rows, spaced as those of `matrix`, are readable, and `to` has room for them.
+unsafe fn decode_rows(
+    run: &Run<'_>,
+    matrix: &Matrix,
+    from: *mut u8,
+    rows: usize,
+    k: usize,
+    to: *mut f32,
+) {
+    let (from, to) = (SharedMut::new(from), SharedMut::new(to));
+    run.pool
+        .run_ranges(rows, GRAIN.div_ceil(k.max(1)), &|rows, _| {
+            for row in rows {
+                // SAFETY: by this function's contract; rows do not overlap in `to`.
+                unsafe {
+                    let from = from.get().wrapping_add(row * matrix.row);
+                    matrix
+                        .form
+                        .read_to(run.vector, from, k, to.get().add(row * k));
+                }
+            }
+        });
+}
+
+impl Kernel for Matmul {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        for batch in 0..self.n_batches {
+            // SAFETY: by this function's contract.
+            unsafe { self.batch(run, batch)? };
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch().total()
+    }
+
+    fn name(&self) -> &'static str {
+        match self.products.first().map(|product| &product.weight) {
+            Some(Weight::Float(..)) => "matmul_float",
+            Some(Weight::Decoded(_)) => "matmul_decoded",
+            _ => "matmul_quantized",
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The kernel table. One file per operation holds the dtypes that its kernel takes and the kernel
+//! itself; [`supports`] and [`compile`] read the same row.
+
+mod attention;
+mod binary;
+mod copy;
+mod get_rows;
+mod glu;
+mod matmul;
+mod rms_norm;
+mod rope;
+mod rows;
+mod scale;
+mod set_rows;
+mod softmax;
+
+use kovar_core::backend::{Reason, Support};
+use kovar_core::error::DeviceError;
+use kovar_core::ops::Op;
+use kovar_core::{DType, NodeRef, Value};
+
+use crate::program::{Kernel, Resolver};
+
+/// Dtypes that the general row reader and writer know.
+const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// Dtypes that rows are decoded from.
+const WEIGHTS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::Q4_0,
+    DType::Q4_1,
+    DType::Q5_0,
+    DType::Q5_1,
+    DType::Q8_0,
+    DType::Q4K,
+    DType::Q5K,
+    DType::Q6K,
+];
+const F32: &[DType] = &[DType::F32];
+const I32: &[DType] = &[DType::I32];
+
+type Compiled = Result<Box<dyn Kernel>, DeviceError>;
+
+/// A row of the table. Kernels take operands of any strides.
+struct Entry {
+    /// What operand `i` may be.
+    operands: fn(&Op, usize) -> &'static [DType],
+    /// What the result may be.
+    result: fn(&Op) -> &'static [DType],
+    /// Makes the kernel of a node.
+    compile: fn(&Resolver<'_>, NodeRef<'_>) -> Compiled,
+}
+
+/// The table.
+fn entry(op: &Op) -> Option<&'static Entry> {
+    Some(match op {
+        Op::Attention(_) => &attention::ENTRY,
+        Op::Binary(_) => &binary::ENTRY,
+        Op::Copy(_) => &copy::ENTRY,
+        Op::GetRows(_) => &get_rows::ENTRY,
+        Op::Glu(_) => &glu::ENTRY,
+        Op::Matmul(_) => &matmul::ENTRY,
+        Op::RmsNorm(_) => &rms_norm::ENTRY,
+        Op::Rope(_) => &rope::ENTRY,
+        Op::Scale(_) => &scale::ENTRY,
+        Op::SetRows(_) => &set_rows::ENTRY,
+        Op::Softmax(_) => &softmax::ENTRY,
+        _ => return None,
+    })
+}
+
+/// Whether the table has a kernel for a node.
+pub(crate) fn supports(node: NodeRef<'_>) -> Support {
+    let op = node.op();
+    let Some(entry) = entry(op) else {
+        return Support::No(Reason::Op { op: op.name() });
+    };
+    let refuse = |operand, value: &Value| {
+        Support::No(Reason::DType {
+            op: op.name(),
+            operand,
+            dtype: value.dtype,
+        })
+    };
+    for (i, value) in node.inputs().enumerate() {
+        if !(entry.operands)(op, i).contains(&value.dtype) {
+            return refuse(op.operand_name(i), value);
+        }
+    }
+    if !(entry.result)(op).contains(&node.output().dtype) {
+        return refuse("result", node.output());
+    }
+    Support::Yes
+}
+
+/// Makes the kernel of the first of some consecutive nodes, and says how many of them it runs.
+pub(crate) fn compile(
+    resolver: &Resolver<'_>,
+    first: NodeRef<'_>,
+    nodes: &[NodeRef<'_>],
+) -> Result<(Box<dyn Kernel>, usize), DeviceError> {
+    if let Some(group) = matmul::compile_group(resolver, nodes)? {
+        return Ok(group);
+    }
+    let op = first.op();
+    let entry = entry(op).ok_or_else(|| {
+        let op = op.name();
+        resolver.shared.unsupported(Reason::Op { op })
+    })?;
+    Ok(((entry.compile)(resolver, first)?, 1))
+}
+
+/// The error for operands that the graph's checks exclude.
+fn malformed(resolver: &Resolver<'_>, node: NodeRef<'_>, operand: &'static str) -> DeviceError {
+    let op = node.op().name();
+    resolver.shared.unsupported(Reason::Layout { op, operand })
+}

@@ -1,0 +1,322 @@
+//! Rows of operands: how several operands of equal dims are walked together, and how a piece of a
+//! row is read as f32 and written from f32, whatever its dtype and stride.
+
+use half::{bf16, f16};
+use kovar_core::{DType, Dims, Layout, MAX_RANK, collapse, quant};
+
+use crate::program::{Address, Operand, Run};
+use crate::vector::Kernels;
+
+/// Elements of a piece of a row, a multiple of every block length.
+pub(super) const PIECE: usize = 1024;
+
+/// Elements that work is split by, a multiple of every block length.
+const UNIT: usize = 256;
+
+/// The least units worth a chunk of their own.
+const GRAIN_UNITS: usize = 64;
+
+/// The least elements worth a chunk of their own.
+pub(super) const GRAIN: usize = UNIT * GRAIN_UNITS;
+
+/// The position of an element along a row, for reading and writing it.
+#[derive(Clone, Copy)]
+pub(super) struct RowForm {
+    dtype: DType,
+    /// Elements between neighbours.
+    stride: usize,
+}
+
+impl RowForm {
+    pub(super) fn of(operand: &Operand<'_>) -> Self {
+        let one = operand.layout.dims().from_end(0) <= 1;
+        Self {
+            dtype: operand.dtype,
+            stride: if one {
+                1
+            } else {
+                operand.layout.stride_from_end(0)
+            },
+        }
+    }
+
+    /// Whether elements are f32 without gaps.
+    pub(super) fn is_plain(self) -> bool {
+        self.dtype == DType::F32 && self.stride == 1
+    }
+
+    /// Elements between neighbours, of an F32 row.
+    pub(super) fn stride(self) -> usize {
+        self.stride
+    }
+
+    pub(super) fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// The address of element `column`, the first of a block, of a row.
+    pub(super) fn at(self, row: *mut u8, column: usize) -> *mut u8 {
+        let blocks = column / self.dtype.block_len() * self.dtype.block_bytes();
+        row.wrapping_add(blocks * self.stride)
+    }
+
+    /// Reads `n` elements, whole blocks, and returns where they are as f32: in place if they lie
+    /// there as f32 without gaps, else in `buffer`.
+    ///
+    /// # Safety
+    /// The elements from `from` on are readable, and `buffer` is writable for `n` elements.
+    pub(super) unsafe fn read(
+        self,
+        kernels: &Kernels,
+        from: *const u8,
+        n: usize,
+        buffer: *mut f32,
+    ) -> *const f32 {
+        // Imported bytes may have any alignment.
+        if self.is_plain() && from.cast::<f32>().is_aligned() {
+            return from.cast();
+        }
+        // SAFETY: by this function's contract.
+        unsafe { self.read_to(kernels, from, n, buffer) };
+        buffer
+    }
+
+    /// Reads `n` elements, whole blocks, to `buffer`.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    pub(super) unsafe fn read_to(
+        self,
+        kernels: &Kernels,
+        from: *const u8,
+        n: usize,
+        buffer: *mut f32,
+    ) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            match (self.dtype, self.stride) {
+                (DType::F32 | DType::I32, 1) => {
+                    std::ptr::copy_nonoverlapping(from, buffer.cast::<u8>(), 4 * n);
+                }
+                (DType::F16, 1) => (kernels.load_f16)(from, n, buffer),
+                (DType::BF16, 1) => (kernels.load_bf16)(from, n, buffer),
+                (DType::Q8_0, _) => (kernels.load_q8_0)(from, n, buffer),
+                (DType::F32 | DType::I32, stride) => gather(from, stride, n, buffer, |x: f32| x),
+                (DType::F16, stride) => {
+                    gather(from, stride, n, buffer, |bits| {
+                        f16::from_bits(bits).to_f32()
+                    });
+                }
+                (DType::BF16, stride) => {
+                    gather(from, stride, n, buffer, |bits| {
+                        bf16::from_bits(bits).to_f32()
+                    });
+                }
+                (dtype, _) => {
+                    let out = std::slice::from_raw_parts_mut(buffer, n);
+                    let len = n / dtype.block_len() * dtype.block_bytes();
+                    let bytes = std::slice::from_raw_parts(from, len);
+                    // The sizes are those of whole blocks, so decoding cannot fail.
+                    let _ = quant::decode(dtype, bytes, out);
+                }
+            }
+        }
+    }
+
+    /// Where `n` results for `to` are best computed: in place, or in `buffer`.
+    pub(super) fn target(self, to: *mut u8, buffer: *mut f32) -> *mut f32 {
+        if self.is_plain() { to.cast() } else { buffer }
+    }
+
+    /// Brings `n` results, whole blocks, from where [`target`](Self::target) said to `to`.
+    ///
+    /// # Safety
+    /// The results are readable and the elements at `to` are writable.
+    pub(super) unsafe fn write(
+        self,
+        kernels: &Kernels,
+        results: *const f32,
+        n: usize,
+        to: *mut u8,
+    ) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            match (self.dtype, self.stride) {
+                (DType::F32 | DType::I32, 1) => {
+                    if !std::ptr::addr_eq(results, to) {
+                        std::ptr::copy_nonoverlapping(results.cast::<u8>(), to, 4 * n);
+                    }
+                }
+                (DType::F16, 1) => (kernels.store_f16)(results, n, to),
+                (DType::BF16, 1) => (kernels.store_bf16)(results, n, to),
+                (DType::F32 | DType::I32, stride) => scatter(results, stride, n, to, |x| x),
+                (DType::F16, stride) => {
+                    scatter(results, stride, n, to, |x| f16::from_f32(x).to_bits());
+                }
+                (DType::BF16, stride) => {
+                    scatter(results, stride, n, to, |x| bf16::from_f32(x).to_bits());
+                }
+                (dtype, _) => {
+                    let values = std::slice::from_raw_parts(results, n);
+                    let len = n / dtype.block_len() * dtype.block_bytes();
+                    let out = std::slice::from_raw_parts_mut(to, len);
+                    // The sizes are those of whole blocks, so encoding cannot fail.
+                    let _ = quant::encode(dtype, values, out);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` elements of `T`, `stride` elements apart, are readable, and `to` is writable.
+unsafe fn gather<T: Copy>(
+    from: *const u8,
+    stride: usize,
+    n: usize,
+    to: *mut f32,
+    f: impl Fn(T) -> f32,
+) {
+    for i in 0..n {
+        // SAFETY: by this function's contract.
+        unsafe { *to.add(i) = f(from.cast::<T>().add(i * stride).read_unaligned()) }
+    }
+}
+
+/// # Safety
+/// `n` elements of `T`, `stride` elements apart, are writable, and `from` is readable.
+unsafe fn scatter<T>(from: *const f32, stride: usize, n: usize, to: *mut u8, f: impl Fn(f32) -> T) {
+    for i in 0..n {
+        // SAFETY: by this function's contract.
+        unsafe {
+            to.cast::<T>()
+                .add(i * stride)
+                .write_unaligned(f(*from.add(i)))
+        }
+    }
+}
+
+/// `N` operands of equal dims, walked row by row.
+pub(super) struct Walk<const N: usize> {
+    n_rows: usize,
+    row_len: usize,
+    rank: usize,
+    dims: [usize; MAX_RANK],
+    starts: [Address; N],
+    /// Bytes between neighbours along each outer dimension.
+    strides: [[usize; MAX_RANK]; N],
+    pub(super) forms: [RowForm; N],
+}
+
+impl<const N: usize> Walk<N> {
+    /// Rows as long as the operands' strides allow; `None` if the dims differ.
+    pub(super) fn merged(operands: [&Operand<'_>; N]) -> Option<Self> {
+        let layouts = operands.map(|operand| &operand.layout);
+        let merged = collapse(&layouts)?;
+        let mut joined = operands.map(|operand| *operand);
+        for (operand, strides) in joined.iter_mut().zip(&merged.strides) {
+            let offset = operand.layout.offset();
+            let layout = Layout::strided(merged.dims, *strides, offset)?;
+            *operand = operand.with_layout(layout);
+        }
+        Some(Self::over(joined))
+    }
+
+    /// Rows along the last dimension; `None` if the dims differ.
+    pub(super) fn rows(operands: [&Operand<'_>; N]) -> Option<Self> {
+        let dims = operands.first()?.layout.dims();
+        let same = operands.iter().all(|operand| operand.layout.dims() == dims);
+        (same && dims.rank() > 0).then(|| Self::over(operands.map(|operand| *operand)))
+    }
+
+    fn over(operands: [Operand<'_>; N]) -> Self {
+        let mut walk = Self {
+            n_rows: 1,
+            row_len: 1,
+            rank: 0,
+            dims: [1; MAX_RANK],
+            starts: operands.map(|operand| operand.start()),
+            strides: [[0; MAX_RANK]; N],
+            forms: operands.map(|operand| RowForm::of(&operand)),
+        };
+        let Some(first) = operands.first() else {
+            return walk;
+        };
+        let (outer, row) = first
+            .layout
+            .dims()
+            .split_at(first.layout.dims().rank().saturating_sub(1));
+        walk.row_len = row.iter().product();
+        walk.n_rows = outer.iter().product();
+        walk.rank = outer.len();
+        walk.dims[..outer.len()].copy_from_slice(outer);
+        for (strides, operand) in walk.strides.iter_mut().zip(&operands) {
+            for (stride, &elements) in strides.iter_mut().zip(operand.layout.strides().iter()) {
+                *stride = operand.bytes(elements);
+            }
+        }
+        walk
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    pub(super) fn row_len(&self) -> usize {
+        self.row_len
+    }
+
+    /// The first elements of a row.
+    pub(super) fn row(&self, mut row: usize) -> [*mut u8; N] {
+        let mut at = self.starts.map(Address::get);
+        for dim in (0..self.rank).rev() {
+            let index = row % self.dims[dim];
+            row /= self.dims[dim];
+            for (at, strides) in at.iter_mut().zip(&self.strides) {
+                *at = at.wrapping_add(index * strides[dim]);
+            }
+        }
+        at
+    }
+
+    /// Calls `f` with the addresses and the length of pieces of at most [`PIECE`] elements, whole
+    /// blocks, that cover all rows; large work is spread over the pool.
+    pub(super) fn pieces(&self, run: &Run<'_>, f: &(impl Fn([*mut u8; N], usize) + Sync)) {
+        let elements = self.n_rows * self.row_len;
+        let units = elements.div_ceil(UNIT);
+        run.pool.run_ranges(units, GRAIN_UNITS, &|range, _| {
+            let (mut at, end) = (range.start * UNIT, elements.min(range.end * UNIT));
+            while at < end {
+                let (row, mut column) = (at / self.row_len, at % self.row_len);
+                let starts = self.row(row);
+                let row_end = self.row_len.min(column + end - at);
+                at += row_end - column;
+                while column < row_end {
+                    let n = PIECE.min(row_end - column);
+                    let mut piece = starts;
+                    for (start, form) in piece.iter_mut().zip(&self.forms) {
+                        *start = form.at(*start, column);
+                    }
+                    f(piece, n);
+                    column += n;
+                }
+            }
+        });
+    }
+
+    /// Calls `f` with the number and addresses of each row and the worker; large work is spread
+    /// over the pool.
+    pub(super) fn each_row(&self, run: &Run<'_>, f: &(impl Fn(usize, [*mut u8; N], usize) + Sync)) {
+        let grain = GRAIN.div_ceil(self.row_len.max(1));
+        run.pool.run_ranges(self.n_rows, grain, &|rows, worker| {
+            for row in rows {
+                f(row, self.row(row), worker);
+            }
+        });
+    }
+}
+
+/// An operand repeated to other dims; `None` if it doesn't broadcast to them.
+pub(super) fn broadcast<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand<'a>> {
+    Some(operand.with_layout(operand.layout.broadcast_to(*dims)?))
+}

@@ -1,0 +1,108 @@
+//! Writes rows by index.
+
+use kovar_core::{DType, Dims, Layout, NodeRef};
+
+use super::rows::{GRAIN, PIECE, Walk};
+use super::{Compiled, Entry, FLOATS, I32, malformed};
+use crate::product::ProductError;
+use crate::program::{Address, Kernel, Operand, Resolver, Run};
+
+const DESTINATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, i| if i == 0 { FLOATS } else { I32 },
+    result: |_| DESTINATIONS,
+    compile,
+};
+
+struct SetRows {
+    ids: Address,
+    /// Bytes between neighbouring indices.
+    id_stride: usize,
+    n: usize,
+    rows: usize,
+    /// Row 0 of the source and of the destination.
+    walk: Walk<2>,
+    /// Bytes from one row of the source, of the destination, to the next.
+    strides: [usize; 2],
+}
+
+/// The first of the operand's rows, without their dimension.
+fn first_row<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
+    let layout = &operand.layout;
+    let inner = Dims::new(layout.dims().get(1..)?)?;
+    let strides = Dims::new(layout.strides().get(1..)?)?;
+    let layout = Layout::strided(inner, strides, layout.offset())?;
+    Some(operand.with_layout(layout))
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let (x, ids) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
+    let y = resolver.write(node)?;
+    let walk = || Walk::merged([&first_row(&x)?, &first_row(&y)?]);
+    let outer_stride = |operand: &Operand<'_>| {
+        let strides = operand.layout.strides();
+        operand.bytes(strides.first().copied().unwrap_or(0))
+    };
+    Ok(Box::new(SetRows {
+        ids: ids.start(),
+        id_stride: ids.bytes(ids.layout.stride_from_end(0)),
+        n: ids.layout.elements(),
+        rows: y.layout.dims().first().copied().unwrap_or(0),
+        walk: walk().ok_or_else(|| malformed(resolver, node, "x"))?,
+        strides: [outer_stride(&x), outer_stride(&y)],
+    }))
+}
+
+impl SetRows {
+    /// Copies row `i` of the source to row `row` of the destination.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; the rows exist, and nobody else writes that row meanwhile.
+    unsafe fn copy_row(&self, run: &Run<'_>, i: usize, row: usize) {
+        let [x_form, y_form] = self.walk.forms;
+        let row_len = self.walk.row_len();
+        for inner in 0..self.walk.n_rows() {
+            let [x, y] = self.walk.row(inner);
+            let x = x.wrapping_add(i * self.strides[0]);
+            let y = y.wrapping_add(row * self.strides[1]);
+            let mut column = 0;
+            while column < row_len {
+                let n = PIECE.min(row_len - column);
+                let mut buffer = [0.0; PIECE];
+                // SAFETY: by this function's contract; the piece is inside both rows.
+                unsafe {
+                    let from = x_form.at(x, column);
+                    let from = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
+                    y_form.write(run.vector, from, n, y_form.at(y, column));
+                }
+                column += n;
+            }
+        }
+    }
+}
+
+impl Kernel for SetRows {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        let elements = self.n * self.walk.n_rows() * self.walk.row_len();
+        let n_chunks = (elements / GRAIN).clamp(1, 4 * run.pool.n_threads());
+        run.pool.run(n_chunks, &|chunk, _| {
+            for i in 0..self.n {
+                let id = self.ids.get().wrapping_add(i * self.id_stride);
+                // SAFETY: the index is inside its operand, by `Kernel::run`'s contract readable.
+                let id = unsafe { id.cast::<i32>().read_unaligned() };
+                let row = usize::try_from(id).ok().filter(|&row| row < self.rows);
+                // A chunk owns rows of the destination, so that equal indices do not race.
+                if let Some(row) = row.filter(|row| row % n_chunks == chunk) {
+                    // SAFETY: by `Kernel::run`'s contract; the row is inside the destination.
+                    unsafe { self.copy_row(run, i, row) };
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "set_rows"
+    }
+}

@@ -1,0 +1,299 @@
+//! Compiled segments: kernels with their operands resolved to addresses.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, Support};
+use kovar_core::error::DeviceError;
+use kovar_core::{DType, Layout, NodeRef, Value};
+
+use crate::backend::Shared;
+use crate::memory::{Block, CpuMemory, PreparedWeight};
+use crate::ops;
+use crate::pool::{SharedMut, ThreadPool};
+use crate::product::{self, ProductError};
+use crate::vector;
+
+/// What a kernel runs with.
+pub(crate) struct Run<'a> {
+    pub(crate) pool: &'a ThreadPool,
+    pub(crate) vector: &'static vector::Kernels,
+    pub(crate) product: &'static product::Kernels,
+    /// The run-time scalars, checked.
+    pub(crate) scalars: &'a [i32],
+    /// At least [`Kernel::scratch_bytes`] bytes, aligned to 64, of this launch alone.
+    pub(crate) scratch: SharedMut<u8>,
+}
+
+/// An operation with everything known but the run-time scalars and the data.
+pub(crate) trait Kernel: Send + Sync {
+    /// Computes. Nothing is allocated.
+    ///
+    /// # Safety
+    /// The operands' memory is alive, and for the time of the call nobody else writes what the
+    /// kernel reads or touches what it writes.
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError>;
+
+    /// Bytes of scratch memory that [`run`](Self::run) takes.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    /// A name for `kovar explain`.
+    fn name(&self) -> &'static str;
+}
+
+/// An address that kernels of any thread may use, as [`Kernel::run`] allows.
+#[derive(Clone, Copy)]
+pub(crate) struct Address(*mut u8);
+
+// SAFETY: it is only an address; whoever dereferences it argues from `Kernel::run`'s contract.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+impl Address {
+    pub(crate) fn get(self) -> *mut u8 {
+        self.0
+    }
+}
+
+/// An operand: a value with the address of its storage.
+#[derive(Clone, Copy)]
+pub(crate) struct Operand<'a> {
+    pub(crate) dtype: DType,
+    pub(crate) layout: Layout,
+    /// The storage's first byte. Every element of the layout is inside the storage.
+    storage: Address,
+    /// The weight that the storage is, if it was prepared.
+    weight: Option<&'a PreparedWeight>,
+}
+
+impl<'a> Operand<'a> {
+    /// Bytes that `elements` elements take along a row, a whole number of blocks.
+    pub(crate) fn bytes(&self, elements: usize) -> usize {
+        elements / self.dtype.block_len() * self.dtype.block_bytes()
+    }
+
+    /// The address of the first element.
+    pub(crate) fn start(&self) -> Address {
+        let offset = self.bytes(self.layout.offset());
+        // Wrapping, because an empty value may begin behind its storage.
+        Address(self.storage.0.wrapping_add(offset))
+    }
+
+    /// The same elements under another layout, which names no others.
+    pub(crate) fn with_layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// The prepared weight, if this is all of it.
+    pub(crate) fn whole_weight(
+        &self,
+        value: &Value,
+        storage_bytes: usize,
+    ) -> Option<&'a PreparedWeight> {
+        let whole = self.layout.is_contiguous() && value.byte_span() == (0..storage_bytes);
+        self.weight.filter(|_| whole)
+    }
+}
+
+/// Resolves the operands of nodes.
+pub(crate) struct Resolver<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) memory: &'a MemoryMap,
+}
+
+impl<'a> Resolver<'a> {
+    /// An operand that is read.
+    pub(crate) fn read(
+        &self,
+        node: NodeRef<'_>,
+        value: &Value,
+    ) -> Result<Operand<'a>, DeviceError> {
+        let memory = self.bound(node, value)?;
+        let (bytes, _) = memory.bytes();
+        let offset = self.offset(value);
+        Ok(Operand {
+            dtype: value.dtype,
+            layout: value.layout,
+            storage: Address(bytes.cast_mut().wrapping_add(offset)),
+            weight: match memory {
+                CpuMemory::Weight(weight) => Some(weight),
+                _ => None,
+            },
+        })
+    }
+
+    /// The result, which is written.
+    pub(crate) fn write(&self, node: NodeRef<'_>) -> Result<Operand<'a>, DeviceError> {
+        let value = node.output();
+        let memory = self.bound(node, value)?;
+        let (bytes, _) = memory
+            .writable()
+            .ok_or_else(|| self.shared.foreign("compile"))?;
+        let offset = self.offset(value);
+        if !offset.is_multiple_of(size_of::<f32>()) {
+            return Err(self.unbound(node, value));
+        }
+        Ok(Operand {
+            dtype: value.dtype,
+            layout: value.layout,
+            storage: Address(bytes.wrapping_add(offset)),
+            weight: None,
+        })
+    }
+
+    /// Operand `i` of a node whose arity the graph has checked.
+    pub(crate) fn input(&self, node: NodeRef<'_>, i: usize) -> Result<Operand<'a>, DeviceError> {
+        let value = node.input(i).ok_or_else(|| {
+            let op = node.op().name();
+            self.shared.unsupported(Reason::Op { op })
+        })?;
+        self.read(node, value)
+    }
+
+    fn offset(&self, value: &Value) -> usize {
+        self.memory.get(value.storage).map_or(0, |b| b.offset)
+    }
+
+    fn bound(&self, node: NodeRef<'_>, value: &Value) -> Result<&'a CpuMemory, DeviceError> {
+        let unbound = || self.unbound(node, value);
+        let binding = self.memory.get(value.storage).ok_or_else(unbound)?;
+        let memory = self.shared.memory(&binding.buffer, "compile")?;
+        let end = binding.offset.checked_add(node.storage_of(value).bytes);
+        end.filter(|&end| end <= memory.bytes().1)
+            .ok_or_else(unbound)?;
+        Ok(memory)
+    }
+
+    fn unbound(&self, node: NodeRef<'_>, value: &Value) -> DeviceError {
+        DeviceError::Unbound {
+            device: self.shared.info.id.clone(),
+            storage: node.storage_of(value).name.clone(),
+        }
+    }
+}
+
+/// A compiled segment.
+pub(crate) struct CpuProgram {
+    kernels: Vec<Box<dyn Kernel>>,
+    names: Vec<&'static str>,
+    scratch: Block,
+    max_scalars: Vec<i32>,
+    /// Keeps alive what the kernels point to.
+    _buffers: Vec<Buffer>,
+    shared: Arc<Shared>,
+}
+
+impl CpuProgram {
+    pub(crate) fn compile(
+        shared: &Arc<Shared>,
+        segment: Segment<'_>,
+        memory: &MemoryMap,
+    ) -> Result<Self, DeviceError> {
+        let graph = segment.graph;
+        let resolver = Resolver { shared, memory };
+        let nodes = segment
+            .nodes
+            .iter()
+            .map(|&id| graph.node(id).ok_or_else(|| shared.foreign("compile")))
+            .collect::<Result<Vec<_>, _>>()?;
+        for &node in &nodes {
+            if let Support::No(reason) = ops::supports(node) {
+                return Err(shared.unsupported(reason));
+            }
+        }
+        let mut kernels = Vec::with_capacity(nodes.len());
+        let mut names = Vec::with_capacity(nodes.len());
+        let mut rest = nodes.as_slice();
+        while let [first, ..] = rest {
+            let (kernel, taken) = ops::compile(&resolver, *first, rest)?;
+            names.extend(std::iter::repeat_n(kernel.name(), taken));
+            kernels.push(kernel);
+            rest = &rest[taken..];
+        }
+        let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes()).max();
+        let used: HashSet<_> = nodes
+            .iter()
+            .flat_map(|node| node.inputs().chain([node.output()]))
+            .map(|value| value.storage)
+            .collect();
+        Ok(Self {
+            kernels,
+            names,
+            scratch: shared.block(scratch.unwrap_or(0), "scratch memory")?,
+            max_scalars: graph.scalars().iter().map(|scalar| scalar.max).collect(),
+            _buffers: used
+                .into_iter()
+                .filter_map(|storage| Some(memory.get(storage)?.buffer.clone()))
+                .collect(),
+            shared: shared.clone(),
+        })
+    }
+
+    /// Whether the program was compiled for this device.
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    /// Runs the kernels one after another.
+    ///
+    /// # Safety
+    /// Nobody else uses the device's memory meanwhile: the caller holds the queue.
+    pub(crate) unsafe fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
+        for (index, &max) in self.max_scalars.iter().enumerate() {
+            let value = scalars.get(index).copied();
+            if value.is_none_or(|value| !(0..=max).contains(&value)) {
+                return Err(DeviceError::Scalar {
+                    device: self.shared.info.id.clone(),
+                    index,
+                    value,
+                    max,
+                });
+            }
+        }
+        for kernel in &self.kernels {
+            let run = Run {
+                pool: &self.shared.pool,
+                vector: self.shared.vector,
+                product: self.shared.product,
+                scalars,
+                scratch: SharedMut::new(self.scratch.as_ptr()),
+            };
+            // SAFETY: `_buffers` keeps the operands alive, the graph has checked that results and
+            // operands overlap only where the operation allows it, and the queue is held.
+            let result = unsafe { kernel.run(&run) };
+            result.map_err(|error| DeviceError::Lost {
+                device: self.shared.info.id.clone(),
+                reason: format!("{}: {error}", kernel.name()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Program for CpuProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn kernels(&self) -> Vec<&'static str> {
+        self.names.clone()
+    }
+
+    fn own_bytes(&self) -> usize {
+        self.scratch.len()
+    }
+}
+
+impl fmt::Debug for CpuProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuProgram")
+            .field("kernels", &self.names)
+            .field("own_bytes", &self.own_bytes())
+            .finish_non_exhaustive()
+    }
+}

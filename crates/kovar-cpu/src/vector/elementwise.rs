@@ -1,0 +1,117 @@
+//! Elementwise kernels on f32 rows. The result may be the same row as an operand.
+
+use super::lanes::{Lanes, MAX_LANES};
+
+/// `y[i] = f(a[i], b[i])`
+///
+/// # Safety
+/// `a` and `b` are readable and `y` is writable for `n` elements; `y` is the same as an operand
+/// or apart from it.
+#[inline(always)]
+unsafe fn map<V: Lanes>(
+    a: *const f32,
+    b: *const f32,
+    y: *mut f32,
+    n: usize,
+    f: impl Fn(V, V) -> V,
+) {
+    let mut i = 0;
+    // SAFETY: by this function's contract; the padded copies have `MAX_LANES` elements.
+    unsafe {
+        while i + V::N <= n {
+            f(V::load(a.add(i)), V::load(b.add(i))).store(y.add(i));
+            i += V::N;
+        }
+        if i < n {
+            let (mut last_a, mut last_b) = ([0f32; MAX_LANES], [0f32; MAX_LANES]);
+            std::ptr::copy_nonoverlapping(a.add(i), last_a.as_mut_ptr(), n - i);
+            std::ptr::copy_nonoverlapping(b.add(i), last_b.as_mut_ptr(), n - i);
+            f(V::load(last_a.as_ptr()), V::load(last_b.as_ptr())).store(last_a.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(last_a.as_ptr(), y.add(i), n - i);
+        }
+    }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(always)]
+pub(super) unsafe fn add<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe { map::<V>(a, b, y, n, |a, b| a.add(b)) }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(always)]
+pub(super) unsafe fn mul<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe { map::<V>(a, b, y, n, |a, b| a.mul(b)) }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(always)]
+pub(super) unsafe fn swiglu<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe {
+        map::<V>(a, b, y, n, |gate, up| {
+            let one = V::splat(1.0);
+            let denominator = V::splat(0.0).sub(gate).exp().add(one);
+            gate.div(denominator).mul(up)
+        })
+    }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(always)]
+pub(super) unsafe fn scale<V: Lanes>(x: *const f32, y: *mut f32, n: usize, factor: f32) {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe {
+        let factor = V::splat(factor);
+        map::<V>(x, x, y, n, |x, _| x.mul(factor))
+    }
+}
+
+/// # Safety
+/// As [`map`].
+#[inline(always)]
+pub(super) unsafe fn scale_mul<V: Lanes>(
+    x: *const f32,
+    w: *const f32,
+    y: *mut f32,
+    n: usize,
+    factor: f32,
+) {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe {
+        let factor = V::splat(factor);
+        map::<V>(x, w, y, n, |x, w| x.mul(factor).mul(w))
+    }
+}
+
+/// # Safety
+/// `x` is readable for `n` elements.
+#[inline(always)]
+pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
+    unsafe {
+        let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
+        let mut i = 0;
+        while i + 2 * V::N <= n {
+            let (a, b) = (V::load(x.add(i)), V::load(x.add(i + V::N)));
+            even = a.mul_add(a, even);
+            odd = b.mul_add(b, odd);
+            i += 2 * V::N;
+        }
+        while i < n {
+            let step = V::N.min(n - i);
+            let mut last = [0f32; MAX_LANES];
+            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+            let a = V::load(last.as_ptr());
+            even = a.mul_add(a, even);
+            i += step;
+        }
+        even.add(odd).sum()
+    }
+}
