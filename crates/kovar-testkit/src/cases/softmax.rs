@@ -1,0 +1,93 @@
+//! Cases of `softmax`.
+
+use kovar_core::DType;
+use kovar_core::ops::Softmax;
+
+use super::sweep::{Point, elementwise};
+use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
+use crate::synthetic::Fill;
+
+/// A mask's dtype, dims, form and share of excluded elements.
+type Mask = (DType, Vec<usize>, Form, f64);
+
+pub(super) fn tests() -> Vec<Case> {
+    let mut cases: Vec<Case> = elementwise(&FLOATS)
+        .into_iter()
+        .map(|point| case(point, 0.7, None))
+        .collect();
+    for dtype in FLOATS {
+        for mask_dtype in [DType::F32, DType::F16] {
+            let masks: [(&[usize], Form, f64); 8] = [
+                (&[2, 3, 5, 33], Form::Contiguous, 0.3),
+                (&[2, 3, 5, 33], Form::Window, 0.3),
+                (&[2, 3, 5, 33], Form::Transposed, 0.3),
+                (&[2, 3, 5, 33], Form::Contiguous, 1.0),
+                (&[2, 3, 5, 33], Form::Contiguous, 0.97),
+                (&[5, 33], Form::Offset, 0.5),
+                (&[2, 1, 5, 33], Form::Contiguous, 0.5),
+                (&[3, 1, 1], Form::Contiguous, 0.3),
+            ];
+            for (i, (mask_dims, form, share)) in masks.into_iter().enumerate() {
+                let (x_form, target) = match i % 3 {
+                    0 => (Form::Contiguous, Target::InPlace(0)),
+                    1 => (Form::Permuted, Target::Fresh),
+                    _ => (Form::Gaps, Target::Into(Form::Offset)),
+                };
+                let mask = (mask_dtype, mask_dims.to_vec(), form, share);
+                cases.push(case(
+                    point(dtype, &[2, 3, 5, 33], x_form, target),
+                    1.0,
+                    Some(mask),
+                ));
+            }
+        }
+    }
+    for scale in [0.0, -1.0, 40.0] {
+        let point = point(DType::F32, &[5, 100], Form::Contiguous, Target::Fresh);
+        cases.push(case(point, scale, None));
+    }
+    cases
+}
+
+pub(super) fn perf() -> Vec<Case> {
+    let dims: [&[usize]; 2] = [&[32, 1, 2048], &[32, 64, 2048]];
+    dims.into_iter()
+        .map(|dims| point(DType::F32, dims, Form::Contiguous, Target::InPlace(0)))
+        .map(|point| case(point, 0.125, None))
+        .collect()
+}
+
+fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
+    Point {
+        dtype,
+        dims: dims.to_vec(),
+        form,
+        target,
+        fill: Fill::Gaussian(1.0),
+    }
+}
+
+fn case(point: Point, scale: f32, mask: Option<Mask>) -> Case {
+    let mut labels = point.labels(&format!(",scale={scale}"));
+    if let Some((dtype, dims, form, share)) = &mask {
+        labels.0 += &format!("x{}", lower(*dtype));
+        labels.1 += &format!(",mask={},excluded={share}", sizes(dims));
+        labels.2 += &format!("-mask_{}", form.name());
+    }
+    Case::new("softmax", "softmax", labels, move |setup| {
+        let Point {
+            dtype,
+            dims,
+            form,
+            target,
+            fill,
+        } = point.clone();
+        let mut inputs = vec![setup.operand("x", Place::Temp, dtype, &dims, form, fill)?];
+        if let Some((dtype, dims, form, share)) = mask.clone() {
+            let fill = Fill::Mask(share);
+            inputs.push(setup.operand("mask", Place::Input, dtype, &dims, form, fill)?);
+        }
+        setup.apply(Softmax { scale }, &inputs, target)?;
+        Ok(())
+    })
+}

@@ -1,0 +1,110 @@
+//! Shapes and layouts that operations over any dims are swept through.
+
+use kovar_core::DType;
+
+use super::setup::{Form, Target};
+use super::{lower, sizes};
+use crate::synthetic::Fill;
+
+/// One point of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub dtype: DType,
+    pub dims: Vec<usize>,
+    pub form: Form,
+    pub target: Target,
+    pub fill: Fill,
+}
+
+impl Point {
+    /// The last three parts of a case's name; `extra` follows the dims.
+    pub(super) fn labels(&self, extra: &str) -> (String, String, String) {
+        let hard = match self.fill {
+            Fill::Small => ",small",
+            Fill::Large(_) => ",large",
+            _ => "",
+        };
+        (
+            lower(self.dtype),
+            format!("{}{extra}{hard}", sizes(&self.dims)),
+            format!("{}-{}", self.form.name(), self.target.name()),
+        )
+    }
+
+    /// The innermost size.
+    pub(super) fn last(&self) -> usize {
+        self.dims.last().copied().unwrap_or(1)
+    }
+}
+
+/// Layouts in use: the operand's form and where the result goes.
+const LAYOUTS: [(Form, Target); 17] = [
+    (Form::Offset, Target::Fresh),
+    (Form::Gaps, Target::Fresh),
+    (Form::Permuted, Target::Fresh),
+    (Form::Transposed, Target::Fresh),
+    (Form::Window, Target::Fresh),
+    (Form::Repeated, Target::Fresh),
+    (Form::Contiguous, Target::InPlace(0)),
+    (Form::Offset, Target::InPlace(0)),
+    (Form::Gaps, Target::InPlace(0)),
+    (Form::Permuted, Target::InPlace(0)),
+    (Form::Transposed, Target::InPlace(0)),
+    (Form::Window, Target::InPlace(0)),
+    (Form::Contiguous, Target::Into(Form::Offset)),
+    (Form::Contiguous, Target::Into(Form::Gaps)),
+    (Form::Offset, Target::Into(Form::Permuted)),
+    (Form::Permuted, Target::Into(Form::Window)),
+    (Form::Transposed, Target::Into(Form::Transposed)),
+];
+
+const STRIDED: [&[usize]; 4] = [&[33], &[7, 65], &[3, 5, 32], &[2, 3, 4, 17]];
+const DENSE: [&[usize]; 12] = [
+    &[1],
+    &[5],
+    &[33],
+    &[1025],
+    &[1, 1],
+    &[7, 65],
+    &[2, 1024],
+    &[3, 5, 32],
+    &[2, 3, 4, 17],
+    &[2, 1, 3, 2, 1, 5],
+    &[0],
+    &[3, 0, 4],
+];
+
+/// The sweep of an elementwise or row-wise operation of one operand that may work in place.
+pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
+    let mut points = Vec::new();
+    for &dtype in dtypes {
+        let mut push = |dims: &[usize], form, target, fill| {
+            points.push(Point {
+                dtype,
+                dims: dims.to_vec(),
+                form,
+                target,
+                fill,
+            });
+        };
+        for dims in DENSE {
+            push(dims, Form::Contiguous, Target::Fresh, Fill::Gaussian(1.0));
+        }
+        for fill in [Fill::Small, Fill::large(dtype)] {
+            push(&[9, 40], Form::Contiguous, Target::Fresh, fill);
+        }
+        for dims in STRIDED {
+            for (form, target) in LAYOUTS {
+                let into = match target {
+                    Target::Into(into) => into,
+                    _ => Form::Contiguous,
+                };
+                let rank = dims.len();
+                if form.applies(dtype, rank) && into.applies(dtype, rank) {
+                    push(dims, form, target, Fill::Gaussian(1.0));
+                }
+            }
+        }
+    }
+    points
+}

@@ -1,0 +1,74 @@
+//! How far from the oracle a result may be, as a normalised mean square error (NMSE).
+//!
+//! | operation | result | limit | because |
+//! |---|---|---|---|
+//! | get_rows | | 1e-12 | decoding is exact up to the order of two f32 roundings |
+//! | copy, set_rows | F32, F16, BF16 | 1e-12 | the oracle rounds too, so only a wrong rounding differs |
+//! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
+//! | add, mul, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
+//! | swiglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
+//! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
+//! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
+//! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
+//! | attention | precision F32, or keys and values F32 or BF16 | 1e-9 | as softmax, and two products |
+//! | attention | keys or values F16 or Q8_0 | 1e-6 | queries and weights may be rounded to f16 for an f16 product |
+//! | matmul | precision F32 | 1e-10 | f32 products and sums of some thousand terms |
+//! | matmul | | 1e-7 | operands may be rounded to f16 for an f16 product |
+//! | matmul | quantised weight | 5e-4, and 1e-7 to the oracle with 8-bit activations | the rounding of a block of 32 to 127 steps |
+
+use kovar_core::ops::{Op, Precision};
+use kovar_core::{DType, NodeRef};
+
+/// What a result is held to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The largest NMSE to the plain oracle.
+    pub plain: f64,
+    /// The other way to pass, for a product that may quantise its activations.
+    pub quantized: Option<QuantizedLimits>,
+}
+
+/// What a product with 8-bit activations is held to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuantizedLimits {
+    /// The largest NMSE to the plain oracle.
+    pub plain: f64,
+    /// The largest NMSE to the oracle that is fed the same quantised activations.
+    pub same_activations: f64,
+}
+
+const QUANTIZED: QuantizedLimits = QuantizedLimits {
+    plain: 5e-4,
+    same_activations: 1e-7,
+};
+
+/// The limits of a node's result.
+pub fn limits(node: NodeRef<'_>) -> Limits {
+    let dtype_of = |i| node.input(i).map_or(DType::F32, |value| value.dtype);
+    let output = node.output().dtype;
+    let rounding = match output {
+        DType::F16 => 2f64.powi(-22),
+        DType::BF16 => 2f64.powi(-16),
+        _ => 0.0,
+    };
+    let half_products = |i| matches!(dtype_of(i), DType::F16 | DType::Q8_0);
+    let plain = match node.op() {
+        Op::GetRows(_) => 1e-12,
+        Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,
+        Op::Copy(_) | Op::SetRows(_) => 1e-12,
+        Op::Glu(_) | Op::RmsNorm(_) => 1e-11 + rounding,
+        Op::Softmax(_) => 1e-10 + rounding,
+        Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
+        Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,
+        Op::Attention(_) => 1e-9,
+        Op::Matmul(op) if op.precision == Precision::F32 => 1e-10,
+        Op::Matmul(_) => 1e-7,
+        _ => 1e-12 + rounding,
+    };
+    let may_quantize = matches!(node.op(), Op::Matmul(op) if op.precision == Precision::Default)
+        && dtype_of(0).is_quantized();
+    Limits {
+        plain,
+        quantized: may_quantize.then_some(QUANTIZED),
+    }
+}

@@ -1,0 +1,24 @@
+//! `y = act(gate) * up`.
+
+use kovar_core::ops::{Glu, GluKind};
+
+use super::{Inputs, OracleError};
+use crate::tensor::TensorData;
+
+pub(super) fn glu(attributes: &Glu, inputs: &Inputs<'_>) -> Result<TensorData, OracleError> {
+    let activation = match attributes.kind {
+        GluKind::Swiglu => silu,
+        _ => return Err(OracleError::UnknownOp { op: inputs.op }),
+    };
+    let pairs = inputs
+        .get(0)?
+        .values()?
+        .iter()
+        .zip(inputs.get(1)?.values()?);
+    let out = pairs.map(|(&gate, up)| activation(gate) * up).collect();
+    Ok(TensorData::floats(inputs.output_dims(), out)?)
+}
+
+fn silu(v: f64) -> f64 {
+    v / (1.0 + (-v).exp())
+}

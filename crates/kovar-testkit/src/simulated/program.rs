@@ -1,0 +1,146 @@
+//! Programs of a simulated device: the oracle, node by node.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use kovar_core::backend::{Binding, MemoryMap, Program, Segment};
+use kovar_core::error::DeviceError;
+use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
+
+use super::memory::{Device, SimulatedMemory};
+use crate::oracle::{Activations, OracleError, run_node};
+use crate::tensor::{TensorData, read_value, write_value};
+
+#[derive(Debug)]
+pub(super) struct SimulatedProgram {
+    device: Arc<Device>,
+    graph: Graph,
+    nodes: Vec<NodeId>,
+    memory: MemoryMap,
+    activations: Activations,
+}
+
+impl SimulatedProgram {
+    /// Checks that everything the nodes touch is bound to memory of `device`.
+    pub(super) fn new(
+        device: &Arc<Device>,
+        segment: Segment<'_>,
+        memory: &MemoryMap,
+        activations: Activations,
+    ) -> Result<Self, DeviceError> {
+        let program = Self {
+            device: device.clone(),
+            graph: segment.graph.clone(),
+            nodes: segment.nodes.to_vec(),
+            memory: memory.clone(),
+            activations,
+        };
+        for node in program.nodes() {
+            for value in node.inputs() {
+                program.bound(node, value)?;
+            }
+            let (output, _) = program.bound(node, node.output())?;
+            if output.is_prepared() {
+                return Err(device.foreign("compile"));
+            }
+        }
+        Ok(program)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
+        self.nodes.iter().filter_map(|&id| self.graph.node(id))
+    }
+
+    /// The memory of a value's storage, and where in it the storage begins.
+    fn bound(
+        &self,
+        node: NodeRef<'_>,
+        value: &Value,
+    ) -> Result<(&SimulatedMemory, usize), DeviceError> {
+        let storage = node.storage_of(value);
+        let unbound = || DeviceError::Unbound {
+            device: self.device.id.clone(),
+            storage: storage.name.clone(),
+        };
+        let Binding { buffer, offset } = self.memory.get(value.storage).ok_or_else(unbound)?;
+        let memory = self.device.own(buffer, "compile")?;
+        if memory.is_prepared() && storage.kind != StorageKind::Weight {
+            return Err(self.device.foreign("compile"));
+        }
+        let fits = memory.range("compile", *offset, storage.bytes).is_ok();
+        if fits {
+            Ok((memory, *offset))
+        } else {
+            Err(unbound())
+        }
+    }
+
+    /// Checks the run-time scalars of a launch.
+    pub(super) fn check(&self, device: &Arc<Device>, scalars: &[i32]) -> Result<(), DeviceError> {
+        if !Arc::ptr_eq(device, &self.device) {
+            return Err(device.foreign("launch"));
+        }
+        for (index, scalar) in self.graph.scalars().iter().enumerate() {
+            let value = scalars.get(index).copied();
+            if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
+                return Err(DeviceError::Scalar {
+                    device: device.id.clone(),
+                    index,
+                    value,
+                    max: scalar.max,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
+        for node in self.nodes() {
+            self.run_node(node, scalars)?;
+        }
+        Ok(())
+    }
+
+    fn run_node(&self, node: NodeRef<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
+        // The graph has been checked, so the oracle has no reason to fail but one of its own.
+        let broken = |error: OracleError| DeviceError::Lost {
+            device: self.device.id.clone(),
+            reason: error.to_string(),
+        };
+        let mut inputs: Vec<TensorData> = Vec::new();
+        for value in node.inputs() {
+            let (memory, offset) = self.bound(node, value)?;
+            let end = offset + node.storage_of(value).bytes;
+            let data = memory.read(|bytes| read_value(value, &bytes[offset..end]));
+            inputs.push(data.map_err(|error| broken(error.into()))?);
+        }
+        let output = run_node(node, &inputs, scalars, self.activations).map_err(broken)?;
+        let (memory, offset) = self.bound(node, node.output())?;
+        let end = offset + node.storage_of(node.output()).bytes;
+        let written = output.written.as_deref();
+        memory
+            .write("launch", |bytes| {
+                write_value(
+                    node.output(),
+                    &output.data,
+                    written,
+                    &mut bytes[offset..end],
+                )
+            })?
+            .map_err(|error| broken(error.into()))
+    }
+}
+
+impl Program for SimulatedProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn kernels(&self) -> Vec<&'static str> {
+        self.nodes().map(|node| node.op().name()).collect()
+    }
+
+    fn own_bytes(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,246 @@
+//! Runs the tables of cases and reports, as `kovar test-ops` does.
+
+use std::collections::BTreeMap;
+
+use kovar_core::backend::Backend;
+use serde::Serialize;
+
+use crate::cases::{Case, TABLES, Table};
+use crate::harness::{Outcome, run_case, unsupported};
+use crate::perf::{Measurement, measure};
+
+/// Which cases to run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Only of this operation, by the name of its file or its own (`binary` or `add`).
+    pub op: Option<String>,
+    /// Only cases whose name contains this.
+    pub name: Option<String>,
+}
+
+impl Filter {
+    /// Only cases of one operation.
+    pub fn op(op: &str) -> Self {
+        Self {
+            op: Some(op.to_owned()),
+            name: None,
+        }
+    }
+
+    fn cases(&self, list: impl Fn(&Table) -> Vec<Case>) -> Vec<Case> {
+        let mut cases: Vec<Case> = TABLES.iter().flat_map(list).collect();
+        cases.retain(|case| {
+            let op = self.op.as_deref();
+            let name = self.name.as_deref();
+            op.is_none_or(|op| op == case.op || op == case.family)
+                && name.is_none_or(|name| case.name().contains(name))
+        });
+        cases
+    }
+}
+
+/// The names that [`Filter::op`] knows.
+pub fn op_names() -> Vec<&'static str> {
+    let mut names: Vec<_> = crate::cases::all()
+        .iter()
+        .flat_map(|case| [case.family, case.op])
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A case and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaseReport<T> {
+    /// The operation.
+    pub op: &'static str,
+    /// The case's name.
+    pub name: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub result: T,
+}
+
+/// Counts of one operation's cases.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OpSummary {
+    /// The operation.
+    pub op: &'static str,
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases that failed.
+    pub failed: usize,
+    /// Cases that the device does not support.
+    pub unsupported: usize,
+    /// The largest NMSE of those that passed.
+    pub largest_nmse: f64,
+}
+
+/// What came of a test run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TestReport {
+    /// The device's id.
+    pub device: String,
+    /// Counts by operation, in the order of the tables.
+    pub ops: Vec<OpSummary>,
+    /// Every case, in the order of the tables.
+    pub cases: Vec<CaseReport<Outcome>>,
+}
+
+impl TestReport {
+    /// The cases that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &CaseReport<Outcome>> {
+        let failed = |case: &&CaseReport<Outcome>| matches!(case.result, Outcome::Failed { .. });
+        self.cases.iter().filter(failed)
+    }
+}
+
+/// Holds a device against the oracle. `progress` is told of every case as it is done.
+pub fn run_tests(
+    backend: &dyn Backend,
+    filter: &Filter,
+    progress: &mut dyn FnMut(Progress<'_, Outcome>),
+) -> TestReport {
+    let cases = run(filter.cases(|table| (table.tests)()), progress, |case| {
+        run_case(backend, case)
+    });
+    let mut ops: Vec<OpSummary> = Vec::new();
+    for case in &cases {
+        let at = ops.iter().position(|summary| summary.op == case.op);
+        let at = at.unwrap_or_else(|| {
+            ops.push(OpSummary {
+                op: case.op,
+                ..OpSummary::default()
+            });
+            ops.len() - 1
+        });
+        let summary = &mut ops[at];
+        match case.result {
+            Outcome::Passed { nmse } => {
+                summary.passed += 1;
+                summary.largest_nmse = summary.largest_nmse.max(nmse);
+            }
+            Outcome::Failed { .. } => summary.failed += 1,
+            Outcome::Unsupported { .. } => summary.unsupported += 1,
+        }
+    }
+    TestReport {
+        device: backend.info().id.clone(),
+        ops,
+        cases,
+    }
+}
+
+/// What came of a timing run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PerfReport {
+    /// The device's id.
+    pub device: String,
+    /// Every case, in the order of the tables.
+    pub cases: Vec<CaseReport<Measurement>>,
+}
+
+/// Times a device on the larger cases. `progress` is told of every case as it is done.
+pub fn run_perf(
+    backend: &dyn Backend,
+    filter: &Filter,
+    progress: &mut dyn FnMut(Progress<'_, Measurement>),
+) -> PerfReport {
+    PerfReport {
+        device: backend.info().id.clone(),
+        cases: run(filter.cases(|table| (table.perf)()), progress, |case| {
+            measure(backend, case)
+        }),
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a, T> {
+    /// Cases done, this one among them.
+    pub done: usize,
+    /// Cases in all.
+    pub total: usize,
+    /// The case that is done.
+    pub case: &'a CaseReport<T>,
+}
+
+fn run<T>(
+    cases: Vec<Case>,
+    progress: &mut dyn FnMut(Progress<'_, T>),
+    mut each: impl FnMut(&Case) -> T,
+) -> Vec<CaseReport<T>> {
+    let total = cases.len();
+    let mut reports = Vec::with_capacity(total);
+    for (i, case) in cases.iter().enumerate() {
+        let report = CaseReport {
+            op: case.op,
+            name: case.name(),
+            result: each(case),
+        };
+        progress(Progress {
+            done: i + 1,
+            total,
+            case: &report,
+        });
+        reports.push(report);
+    }
+    reports
+}
+
+/// What a device supports of one operation in one combination of dtypes and layout.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SupportRow {
+    /// The operation.
+    pub op: &'static str,
+    /// The dtypes, as in case names.
+    pub dtypes: String,
+    /// The layout, as in case names.
+    pub layout: String,
+    /// Cases of this combination that the device supports.
+    pub supported: usize,
+    /// Cases of this combination.
+    pub total: usize,
+    /// Why it does not support the others, each reason once.
+    pub reasons: Vec<String>,
+}
+
+/// What a device supports, without running anything.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SupportReport {
+    /// The device's id.
+    pub device: String,
+    /// By operation, dtypes and layout.
+    pub rows: Vec<SupportRow>,
+}
+
+/// Asks a device what it supports of the test cases.
+pub fn run_support(backend: &dyn Backend, filter: &Filter) -> SupportReport {
+    let mut rows: BTreeMap<(&str, String, String), SupportRow> = BTreeMap::new();
+    for case in filter.cases(|table| (table.tests)()) {
+        let key = (case.op, case.dtypes.clone(), case.layout.clone());
+        let row = rows.entry(key).or_insert_with(|| SupportRow {
+            op: case.op,
+            dtypes: case.dtypes.clone(),
+            layout: case.layout.clone(),
+            supported: 0,
+            total: 0,
+            reasons: Vec::new(),
+        });
+        row.total += 1;
+        let reason = match case.setup() {
+            Ok(setup) => unsupported(backend, &setup.graph),
+            Err(error) => Some(error.to_string()),
+        };
+        match reason {
+            None => row.supported += 1,
+            Some(reason) if row.reasons.contains(&reason) => {}
+            Some(reason) => row.reasons.push(reason),
+        }
+    }
+    SupportReport {
+        device: backend.info().id.clone(),
+        rows: rows.into_values().collect(),
+    }
+}

@@ -1,0 +1,306 @@
+//! The oracle against numbers worked out by hand.
+
+use kovar_core::ops::{
+    Attention, Binary, BinaryKind, Copy, GetRows, Glu, GluKind, Matmul, Op, Pairing, RmsNorm, Rope,
+    Scale, Softmax,
+};
+use kovar_core::{DType, Graph, ValueId};
+use kovar_testkit::oracle::{Activations, Output, run_node};
+use kovar_testkit::{Elements, TensorData};
+
+/// An operand: a float tensor or indices.
+enum Of<'a> {
+    F(&'a [usize], &'a [f64]),
+    I(&'a [usize], &'a [i64]),
+}
+use Of::{F, I};
+
+fn declare(graph: &mut Graph, operands: &[Of<'_>]) -> (Vec<ValueId>, Vec<TensorData>) {
+    let mut ids = Vec::new();
+    let mut data = Vec::new();
+    for (i, operand) in operands.iter().enumerate() {
+        let (dtype, dims) = match operand {
+            F(dims, values) => {
+                data.push(TensorData::floats(dims, values.to_vec()).unwrap());
+                (DType::F32, dims)
+            }
+            I(dims, values) => {
+                data.push(TensorData::ints(dims, values.to_vec()).unwrap());
+                (DType::I32, dims)
+            }
+        };
+        ids.push(graph.temp(&format!("x{i}"), dtype, dims).unwrap());
+    }
+    (ids, data)
+}
+
+fn run(op: impl Into<Op>, operands: &[Of<'_>]) -> Vec<f64> {
+    let mut graph = Graph::new();
+    let (ids, data) = declare(&mut graph, operands);
+    graph.apply(op.into(), &ids).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let output = run_node(node, &data, &[], Activations::Exact).unwrap();
+    assert_eq!(output.written, None);
+    assert_eq!(output.data.dims(), &**node.output().dims());
+    output.data.values().unwrap().to_vec()
+}
+
+fn close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (f, e) in found.iter().zip(expected) {
+        assert!((f - e).abs() < 1e-12, "{found:?} is not {expected:?}");
+    }
+}
+
+#[test]
+fn get_rows_gives_zeros_for_indices_outside() {
+    let table = F(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let rows = run(GetRows, &[table, I(&[4], &[1, -1, 0, 2])]);
+    close(&rows[..6], &[4.0, 5.0, 6.0, 0.0, 0.0, 0.0]);
+    close(&rows[6..], &[1.0, 2.0, 3.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn set_rows_marks_the_rows_it_writes_and_rounds() {
+    let mut graph = Graph::new();
+    let x = F(&[3, 2], &[1.0, 1.0 + 1e-5, 3.0, 4.0, 5.0, 6.0]);
+    let (ids, data) = declare(&mut graph, &[x, I(&[3], &[2, 7, 0])]);
+    let into = graph.state("s", DType::F16, &[4, 2]).unwrap();
+    graph.set_rows(into, ids[0], ids[1]).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let Output { data, written } = run_node(node, &data, &[], Activations::Exact).unwrap();
+    let written = written.unwrap();
+    assert_eq!(
+        written,
+        [true, true, false, false, true, true, false, false]
+    );
+    let Elements::Float(values) = data.elements() else {
+        panic!("{data:?}");
+    };
+    assert_eq!(values[..2], [5.0, 6.0]);
+    // 1e-5 is less than half a unit in the last place of an f16 near 1.
+    assert_eq!(values[4..6], [1.0, 1.0]);
+}
+
+#[test]
+fn matmul_multiplies_by_the_transposed_weight() {
+    let w = F(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let x = F(&[2, 2], &[1.0, 10.0, -1.0, 0.5]);
+    let y = run(Matmul::default(), &[w, x]);
+    close(&y, &[21.0, 43.0, 65.0, 0.0, -1.0, -2.0]);
+}
+
+#[test]
+fn consecutive_batches_of_a_product_share_a_weight() {
+    // Two weights and four batches: 0 and 1 go with the first, 2 and 3 with the second.
+    let w = F(&[2, 1, 1], &[10.0, 100.0]);
+    let y = run(
+        Matmul::default(),
+        &[w, F(&[4, 1, 1], &[1.0, 2.0, 3.0, 4.0])],
+    );
+    close(&y, &[10.0, 20.0, 300.0, 400.0]);
+    // The outer dimension repeats whole.
+    let w = F(&[2, 1, 1], &[10.0, 100.0]);
+    let y = run(
+        Matmul::default(),
+        &[w, F(&[2, 2, 1, 1], &[1.0, 2.0, 3.0, 4.0])],
+    );
+    close(&y, &[10.0, 200.0, 30.0, 400.0]);
+}
+
+#[test]
+fn eight_bit_activations_round_to_127_steps_of_the_largest() {
+    let mut graph = Graph::new();
+    let w = graph.weight("w", DType::Q8_0, &[1, 32]).unwrap();
+    let x = graph.input("x", DType::F32, &[1, 32]).unwrap();
+    graph.matmul(w, x).unwrap();
+    let mut activations = vec![0.0; 32];
+    activations[..3].copy_from_slice(&[127.0, 3.4, -1.6]);
+    let data = [
+        TensorData::floats(&[1, 32], vec![1.0; 32]).unwrap(),
+        TensorData::floats(&[1, 32], activations).unwrap(),
+    ];
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let run = |activations| run_node(node, &data, &[], activations).unwrap().data;
+    close(run(Activations::Exact).values().unwrap(), &[128.8]);
+    close(run(Activations::Quantized).values().unwrap(), &[128.0]);
+}
+
+#[test]
+fn rms_norm_divides_by_the_root_of_the_mean_square() {
+    let x = F(&[1, 2], &[3.0, 4.0]);
+    let y = run(RmsNorm { eps: 3.5 }, &[x, F(&[2], &[1.0, -2.0])]);
+    close(&y, &[3.0 / 4.0, -2.0]);
+}
+
+#[test]
+fn rope_turns_pairs_and_copies_the_rest() {
+    // One token of one head, a quarter turn of the first pair and a half turn of the second.
+    let x = || F(&[1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+    let table = || F(&[1, 2, 2], &[0.0, 1.0, -1.0, 0.0]);
+    let pairing = Pairing::Normal;
+    let y = run(Rope { pairing }, &[x(), table()]);
+    close(&y, &[-2.0, 1.0, -3.0, -4.0, 5.0]);
+    let pairing = Pairing::Neox;
+    let y = run(Rope { pairing }, &[x(), table()]);
+    close(&y, &[-3.0, -2.0, 1.0, -4.0, 5.0]);
+}
+
+#[test]
+fn rope_takes_the_row_of_each_token() {
+    let x = F(&[2, 2, 1, 2], &[1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0]);
+    let table = F(&[2, 1, 2], &[1.0, 0.0, 0.0, 1.0]);
+    let pairing = Pairing::Normal;
+    let y = run(Rope { pairing }, &[x, table]);
+    close(&y, &[1.0, 0.0, 0.0, 1.0, 0.0, 1.0, -1.0, 0.0]);
+}
+
+#[test]
+fn softmax_adds_the_mask_and_gives_zeros_where_all_is_excluded() {
+    let inf = f64::NEG_INFINITY;
+    let ln2 = 2f64.ln();
+    let x = F(&[2, 3], &[0.0, ln2, 7.0, 1.0, 2.0, 3.0]);
+    let mask = F(&[2, 3], &[0.0, ln2, inf, inf, inf, inf]);
+    let y = run(Softmax { scale: 2.0 }, &[x, mask]);
+    // exp(0) : exp(2 ln 2 + ln 2) is 1 : 8.
+    close(&y, &[1.0 / 9.0, 8.0 / 9.0, 0.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn elementwise_operations_follow_their_formulas() {
+    let kind = BinaryKind::Add;
+    let a = || F(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    close(
+        &run(Binary { kind }, &[a(), F(&[2], &[10.0, 20.0])]),
+        &[11.0, 22.0, 13.0, 24.0],
+    );
+    let kind = BinaryKind::Mul;
+    close(
+        &run(Binary { kind }, &[a(), F(&[2, 1], &[2.0, 3.0])]),
+        &[2.0, 4.0, 9.0, 12.0],
+    );
+    close(
+        &run(Scale { scale: -0.5 }, &[a()]),
+        &[-0.5, -1.0, -1.5, -2.0],
+    );
+    let kind = GluKind::Swiglu;
+    let y = run(
+        Glu { kind },
+        &[F(&[2], &[0.0, 3f64.ln()]), F(&[2], &[5.0, 4.0])],
+    );
+    // silu(ln 3) is ln 3 / (1 + 1/3).
+    close(&y, &[0.0, 3.0 * 3f64.ln()]);
+    let dtype = DType::BF16;
+    close(
+        &run(Copy { dtype }, &[F(&[2], &[1.0 + 1.0 / 256.0, -0.1])]),
+        &[1.0, -0.10009765625],
+    );
+}
+
+/// Attention of one query of width 1 over rows with keys 0, so that all scores are equal.
+fn mean_of_rows(attributes: Attention, rest: &[Of<'_>], scalars: &[i32]) -> Vec<f64> {
+    let mut graph = Graph::new();
+    let mut operands = vec![
+        F(&[1, 1, 1, 1], &[1.0]),
+        F(&[1, 4, 1, 1], &[0.0; 4]),
+        F(&[1, 4, 1, 1], &[1.0, 2.0, 4.0, 8.0]),
+    ];
+    operands.extend(rest.iter().map(|operand| match operand {
+        F(dims, values) => F(dims, values),
+        I(dims, values) => I(dims, values),
+    }));
+    let (ids, data) = declare(&mut graph, &operands);
+    let kv_len = scalars.first().map(|_| graph.scalar("kv_len", 4).unwrap());
+    let attributes = Attention {
+        kv_len,
+        ..attributes
+    };
+    graph.apply(attributes.into(), &ids).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let output = run_node(node, &data, scalars, Activations::Exact).unwrap();
+    output.data.values().unwrap().to_vec()
+}
+
+#[test]
+fn attention_sees_the_rows_that_its_attributes_leave() {
+    let all = Attention::new(1.0);
+    let causal = Attention {
+        causal: true,
+        ..all
+    };
+    let window = |window, attributes| Attention {
+        window: Some(window),
+        ..attributes
+    };
+    close(&mean_of_rows(all, &[], &[]), &[15.0 / 4.0]);
+    close(&mean_of_rows(all, &[], &[3]), &[7.0 / 3.0]);
+    close(&mean_of_rows(all, &[], &[0]), &[0.0]);
+    close(&mean_of_rows(causal, &[I(&[1], &[2])], &[]), &[7.0 / 3.0]);
+    close(&mean_of_rows(causal, &[I(&[1], &[2])], &[2]), &[1.5]);
+    close(&mean_of_rows(causal, &[I(&[1], &[-1])], &[]), &[0.0]);
+    close(
+        &mean_of_rows(window(2, causal), &[I(&[1], &[2])], &[]),
+        &[3.0],
+    );
+    close(
+        &mean_of_rows(window(1, causal), &[I(&[1], &[3])], &[]),
+        &[8.0],
+    );
+    close(
+        &mean_of_rows(window(2, all), &[I(&[1], &[2])], &[]),
+        &[14.0 / 3.0],
+    );
+    close(
+        &mean_of_rows(window(2, causal), &[I(&[1], &[9])], &[]),
+        &[0.0],
+    );
+}
+
+#[test]
+fn masks_and_sinks_join_the_softmax() {
+    let inf = f64::NEG_INFINITY;
+    let (all, ln2) = (Attention::new(1.0), 2f64.ln());
+    let masked = Attention { mask: true, ..all };
+    let sunk = Attention { sinks: true, ..all };
+    let mask = |values| F(&[1, 4], values);
+    close(
+        &mean_of_rows(masked, &[mask(&[0.0, ln2, inf, inf])], &[]),
+        &[5.0 / 3.0],
+    );
+    close(&mean_of_rows(masked, &[mask(&[inf; 4])], &[]), &[0.0]);
+    close(
+        &mean_of_rows(sunk, &[F(&[1], &[4f64.ln()])], &[]),
+        &[15.0 / 8.0],
+    );
+    close(&mean_of_rows(sunk, &[F(&[1], &[4f64.ln()])], &[0]), &[0.0]);
+    // Minus infinity leaves a sink of no weight.
+    close(&mean_of_rows(sunk, &[F(&[1], &[inf])], &[]), &[15.0 / 4.0]);
+}
+
+#[test]
+fn scores_are_scaled_and_capped_before_the_softmax() {
+    let q = || F(&[1, 1, 1, 2], &[1.0, 2.0]);
+    let k = || F(&[1, 2, 1, 2], &[0.0, 0.0, 1.0, 1.0]);
+    let v = || F(&[1, 2, 1, 3], &[0.0, 0.0, 0.0, 1.0, 2.0, -1.0]);
+    let sigmoid = |s: f64| 1.0 / (1.0 + (-s).exp());
+    let p = sigmoid(0.5 * 3.0);
+    close(
+        &run(Attention::new(0.5), &[q(), k(), v()]),
+        &[p, 2.0 * p, -p],
+    );
+    let capped = Attention {
+        soft_cap: Some(2.0),
+        ..Attention::new(0.5)
+    };
+    let p = sigmoid(2.0 * (0.5 * 3.0 / 2.0f64).tanh());
+    close(&run(capped, &[q(), k(), v()]), &[p, 2.0 * p, -p]);
+}
+
+#[test]
+fn consecutive_heads_share_keys_and_values() {
+    // Four heads over two: the values of a single row tell which was taken.
+    let q = F(&[1, 1, 4, 1], &[1.0; 4]);
+    let k = F(&[1, 1, 2, 1], &[0.0; 2]);
+    let v = F(&[1, 1, 2, 1], &[5.0, 7.0]);
+    close(&run(Attention::new(1.0), &[q, k, v]), &[5.0, 5.0, 7.0, 7.0]);
+}
