@@ -1,8 +1,9 @@
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use super::byte_level::{byte_of, char_of};
 use super::error::{TokenizerError, TokenizerWarning};
+use super::merges::{Merge, Merges};
 use super::pre::{Family, PreTokenizer};
 use super::spec::key;
 use super::vocab::Vocab;
@@ -16,14 +17,7 @@ pub(crate) struct Bpe {
     ignore_merges: bool,
     /// The token of each byte.
     bytes: [Option<u32>; 256],
-    /// What a pair of tokens becomes.
-    merges: HashMap<(u32, u32), Merge>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Merge {
-    rank: u32,
-    id: u32,
+    merges: Merges,
 }
 
 /// A token of the word being merged; those that are left form a doubly linked list.
@@ -84,7 +78,7 @@ impl Bpe {
             warnings.push(TokenizerWarning::BytesWithoutToken { count: missing });
         }
 
-        let mut merges = HashMap::with_capacity(rules.len());
+        let mut merges = Vec::with_capacity(rules.len());
         for (rank, rule) in rules.iter().enumerate() {
             // A token may itself begin with a space, so the separator is the first one after a character.
             let after_first = rule.chars().next().map_or(0, char::len_utf8);
@@ -111,16 +105,16 @@ impl Bpe {
                         token: token.to_owned(),
                     })
             };
-            let pair = (find(left)?, find(right)?);
+            let (left_id, right_id) = (find(left)?, find(right)?);
             let id = find(&format!("{left}{right}"))?;
             let rank = u32::try_from(rank).unwrap_or(u32::MAX);
-            merges.entry(pair).or_insert(Merge { rank, id });
+            merges.push((left_id, right_id, Merge { rank, id }));
         }
         Ok(Self {
             pre,
             ignore_merges: family.ignore_merges,
             bytes,
-            merges,
+            merges: Merges::new(vocab.len(), merges),
         })
     }
 
@@ -209,7 +203,7 @@ impl Bpe {
         let (Some(l), Some(r)) = (symbols.get(left as usize), symbols.get(right as usize)) else {
             return;
         };
-        if let Some(&Merge { rank, id }) = self.merges.get(&(l.id, r.id)) {
+        if let Some(Merge { rank, id }) = self.merges.get(l.id, r.id) {
             queue.push(Reverse(Candidate {
                 rank,
                 left,

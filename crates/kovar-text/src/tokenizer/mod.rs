@@ -5,6 +5,7 @@ mod byte_level;
 mod decode;
 mod end;
 mod error;
+mod merges;
 mod pre;
 mod spec;
 mod special;
