@@ -262,7 +262,9 @@ fn masks_and_sinks_join_the_softmax() {
     let (all, ln2) = (Attention::new(1.0), 2f64.ln());
     let masked = Attention { mask: true, ..all };
     let sunk = Attention { sinks: true, ..all };
-    let mask = |values| F(&[1, 4], values);
+    fn mask(values: &[f64]) -> Of<'_> {
+        F(&[1, 4], values)
+    }
     close(
         &mean_of_rows(masked, &[mask(&[0.0, ln2, inf, inf])], &[]),
         &[5.0 / 3.0],

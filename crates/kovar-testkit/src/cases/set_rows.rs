@@ -151,7 +151,7 @@ pub(super) fn perf() -> Vec<Case> {
                 x_form: Form::Contiguous,
                 form: Form::Contiguous,
                 place: Place::State,
-                before: Some(Fill::Values(vec![0.0; 4096 * 1024])),
+                before: None,
                 x_fill: Fill::Gaussian(1.0),
             })
         })
