@@ -1,1 +1,24 @@
 //! Tokenizers, chat templates, samplers and language models of kovar.
+
+pub mod architecture;
+mod chunks;
+pub mod generate;
+mod hyper;
+pub mod language_model;
+pub mod llama;
+pub mod model;
+pub mod sampler;
+pub mod stream;
+pub mod template;
+pub mod tokenizer;
+
+pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Progress, generate};
+pub use language_model::{LanguageModel, LanguageModelError};
+pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions};
+pub use sampler::{Sampler, SamplerError, SamplerParams};
+pub use stream::{EmptyStopString, StopMatch, StopStrings, Utf8Stream};
+pub use template::{ChatTemplate, Message, RenderOptions, TemplateError, TemplateKind};
+pub use tokenizer::{
+    DecodeOptions, EncodeOptions, TokenType, Tokenizer, TokenizerError, TokenizerSpec,
+    TokenizerWarning,
+};

@@ -91,49 +91,36 @@ impl SamplerParams {
     /// # Errors
     /// [`SamplerError::OutOfRange`] with the first field at fault.
     pub fn validate(&self) -> Result<(), SamplerError> {
-        let finite = |v: f32| v.is_finite();
-        let checks: [(&'static str, f32, fn(f32) -> bool, &'static str); 6] = [
-            (
-                "temperature",
-                self.temperature,
-                |v| v.is_finite() && v >= 0.0,
-                "finite and at least 0",
-            ),
-            (
-                "top_p",
-                self.top_p,
-                |v| v > 0.0 && v <= 1.0,
-                "above 0 and at most 1",
-            ),
-            (
-                "min_p",
-                self.min_p,
-                |v| (0.0..=1.0).contains(&v),
-                "from 0 to 1",
-            ),
-            (
-                "repetition_penalty",
-                self.repetition_penalty,
-                |v| v.is_finite() && v > 0.0,
-                "finite and above 0",
-            ),
-            (
-                "frequency_penalty",
-                self.frequency_penalty,
-                finite,
-                "finite",
-            ),
-            ("presence_penalty", self.presence_penalty, finite, "finite"),
-        ];
-        for (field, value, is_allowed, allowed) in checks {
-            if !is_allowed(value) {
-                return Err(SamplerError::OutOfRange {
-                    field,
-                    value: value.into(),
-                    allowed,
-                });
-            }
-        }
+        let check = |field, value: f32, is_allowed: bool, allowed| match is_allowed {
+            true => Ok(()),
+            false => Err(SamplerError::OutOfRange {
+                field,
+                value: value.into(),
+                allowed,
+            }),
+        };
+        let v = self.temperature;
+        check(
+            "temperature",
+            v,
+            v.is_finite() && v >= 0.0,
+            "finite and at least 0",
+        )?;
+        let v = self.top_p;
+        check("top_p", v, v > 0.0 && v <= 1.0, "above 0 and at most 1")?;
+        let v = self.min_p;
+        check("min_p", v, (0.0..=1.0).contains(&v), "from 0 to 1")?;
+        let v = self.repetition_penalty;
+        check(
+            "repetition_penalty",
+            v,
+            v.is_finite() && v > 0.0,
+            "finite and above 0",
+        )?;
+        let v = self.frequency_penalty;
+        check("frequency_penalty", v, v.is_finite(), "finite")?;
+        let v = self.presence_penalty;
+        check("presence_penalty", v, v.is_finite(), "finite")?;
         if self.repeat_last_n > Self::MAX_REPEAT_LAST_N {
             return Err(SamplerError::OutOfRange {
                 field: "repeat_last_n",

@@ -62,7 +62,7 @@ impl Bpe {
     ) -> Result<Self, TokenizerError> {
         let pre = PreTokenizer::new(family).map_err(|source| TokenizerError::PreTokenizer {
             key: key::PRE,
-            source: Box::new(source),
+            source,
         })?;
         let mut bytes = [None; 256];
         for (slot, byte) in bytes.iter_mut().zip(0u8..=255) {

@@ -1,5 +1,5 @@
 use regex_automata::Input;
-use regex_automata::meta::Regex;
+use regex_automata::meta::{BuildError, Regex};
 
 /// One way of cutting text into words before byte pairs are merged.
 #[derive(Debug)]
@@ -117,14 +117,16 @@ pub(crate) struct PreTokenizer {
 const SPACES_PATTERN: usize = 1;
 
 impl PreTokenizer {
-    pub fn new(family: &Family) -> Result<Self, regex_automata::meta::BuildError> {
-        let compile = |cut: &Cut| match cut.spaces {
-            true => Regex::new_many(&[cut.words, r"\s+"]),
-            false => Regex::new(cut.words),
-        };
-        Ok(Self {
-            cuts: family.cuts.iter().map(compile).collect::<Result<_, _>>()?,
-        })
+    pub fn new(family: &Family) -> Result<Self, Box<BuildError>> {
+        let mut cuts = Vec::with_capacity(family.cuts.len());
+        for cut in family.cuts {
+            let regex = match cut.spaces {
+                true => Regex::new_many(&[cut.words, r"\s+"]),
+                false => Regex::new(cut.words),
+            };
+            cuts.push(regex.map_err(Box::new)?);
+        }
+        Ok(Self { cuts })
     }
 
     /// Gives the words of `text` to `emit`, in order; together they are the whole text.

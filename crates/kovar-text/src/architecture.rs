@@ -1,0 +1,254 @@
+//! The table of model architectures, and the tensors that a model file must have for one.
+
+use kovar_core::error::GraphError;
+use kovar_core::ops::RopeSpec;
+use kovar_core::{DType, Graph, ScalarId, ValueId};
+use kovar_formats::{Gguf, MetadataError};
+
+use crate::llama::Llama;
+
+/// The sizes of one compiled step of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StepShape {
+    /// Tokens that go in together.
+    pub n_tokens: usize,
+    /// Tokens whose logits come out; 0 only updates the state.
+    pub n_outputs: usize,
+}
+
+/// The graph of one step and what the caller fills in before each run.
+#[derive(Clone, Debug)]
+pub struct StepGraph {
+    /// The operations.
+    pub graph: Graph,
+    /// I32 `[n_tokens]`: token ids; anything for a token that isn't there.
+    pub ids: ValueId,
+    /// I32 `[n_tokens]`: positions in the context, -1 for a token that isn't there.
+    pub positions: ValueId,
+    /// F32 `[n_tokens, n_rot / 2, 2]`: cos and sin for each position.
+    pub rope_table: ValueId,
+    /// How many rows of the caches are valid once this step's are written.
+    pub kv_len: ScalarId,
+    /// What is there if the step has outputs.
+    pub outputs: Option<StepOutputs>,
+}
+
+/// The output part of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepOutputs {
+    /// I32 `[n_outputs]`: which tokens of the step to give logits for.
+    pub rows: ValueId,
+    /// F32 `[n_outputs, vocab]`.
+    pub logits: ValueId,
+}
+
+/// A model architecture, read from a file's metadata.
+pub trait Architecture: Send + Sync {
+    /// The tensors that a file of this model has.
+    fn tensors(&self) -> Vec<TensorRule>;
+
+    /// The number of logits.
+    fn vocab_len(&self) -> usize;
+
+    /// The context length that the model was trained for, in tokens.
+    fn trained_context(&self) -> usize;
+
+    /// The angles of its rotary embedding.
+    fn rope(&self) -> &RopeSpec;
+
+    /// The graph of a step over caches of `context` rows of `cache_dtype`.
+    fn step(
+        &self,
+        weights: &Weights<'_>,
+        shape: StepShape,
+        context: usize,
+        cache_dtype: DType,
+    ) -> Result<StepGraph, GraphError>;
+}
+
+/// Reads an architecture from the metadata of a file.
+type Reader = fn(&Gguf) -> Result<Box<dyn Architecture>, ArchitectureError>;
+
+/// One row per architecture: its name in `general.architecture`, and its reader.
+const ARCHITECTURES: &[(&str, Reader)] = &[(crate::llama::NAME, |file| {
+    Ok(Box::new(Llama::from_gguf(file)?))
+})];
+
+/// The names of all architectures that kovar runs.
+pub fn architecture_names() -> impl Iterator<Item = &'static str> {
+    ARCHITECTURES.iter().map(|&(name, _)| name)
+}
+
+/// Why a file's model cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchitectureError {
+    /// An architecture that kovar does not run.
+    #[error("architecture `{found}` is not known; kovar runs: {}", known())]
+    Unknown {
+        /// The value of `general.architecture`.
+        found: String,
+    },
+    /// Metadata that is missing or of a wrong kind.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// Metadata of a value that makes no model.
+    #[error("metadata `{key}` is {value}: {rule}")]
+    Value {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What must hold.
+        rule: &'static str,
+    },
+    /// A feature of the architecture that kovar does not run.
+    #[error("the model uses {feature} (metadata `{key}`), which kovar does not run")]
+    Feature {
+        /// The key that asks for it.
+        key: String,
+        /// The feature.
+        feature: &'static str,
+    },
+    /// Tensors that are missing, not known or of wrong dims or dtypes; all of them.
+    #[error("the tensors do not make a model: {}", .0.join("; "))]
+    Tensors(Vec<String>),
+}
+
+fn known() -> String {
+    architecture_names().collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the architecture of `file` and checks its tensors.
+///
+/// # Errors
+/// See [`ArchitectureError`].
+pub fn read_architecture(file: &Gguf) -> Result<Box<dyn Architecture>, ArchitectureError> {
+    let name = file.metadata().require_str("general.architecture")?;
+    let Some((_, reader)) = ARCHITECTURES.iter().find(|(known, _)| *known == name) else {
+        return Err(ArchitectureError::Unknown {
+            found: name.to_owned(),
+        });
+    };
+    let architecture = reader(file)?;
+    check_tensors(file, &architecture.tensors())?;
+    Ok(architecture)
+}
+
+/// One tensor that a model file has, or may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorRule {
+    /// Its name in the file.
+    pub name: String,
+    /// Its dims, outermost first.
+    pub dims: Vec<usize>,
+    /// Whether a file may lack it.
+    pub optional: bool,
+    /// Whether it is used elementwise and so must be a plain float.
+    pub plain: bool,
+}
+
+impl TensorRule {
+    /// A matrix `[n, k]` that the file must have, of any dtype that can be multiplied.
+    pub fn matrix(name: impl Into<String>, n: usize, k: usize) -> Self {
+        Self {
+            name: name.into(),
+            dims: vec![n, k],
+            optional: false,
+            plain: false,
+        }
+    }
+
+    /// A vector of plain floats that the file must have.
+    pub fn vector(name: impl Into<String>, n: usize) -> Self {
+        Self {
+            name: name.into(),
+            dims: vec![n],
+            optional: false,
+            plain: true,
+        }
+    }
+
+    /// The same, but a file may lack it.
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+}
+
+fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
+    let mut faults = Vec::new();
+    for rule in rules {
+        match file.tensor(&rule.name) {
+            Some(tensor) if tensor.dims() != rule.dims => faults.push(format!(
+                "`{}` has dims {:?}, expected {:?}",
+                rule.name,
+                tensor.dims(),
+                rule.dims
+            )),
+            Some(tensor)
+                if tensor.dtype() == DType::I32 || rule.plain && tensor.dtype().is_quantized() =>
+            {
+                faults.push(format!(
+                    "`{}` is {}, expected {}",
+                    rule.name,
+                    tensor.dtype(),
+                    if rule.plain {
+                        "a plain float"
+                    } else {
+                        "a float or quantised type"
+                    }
+                ));
+            }
+            None if !rule.optional => faults.push(format!("`{}` is missing", rule.name)),
+            _ => {}
+        }
+    }
+    let known: std::collections::HashSet<&str> =
+        rules.iter().map(|rule| rule.name.as_str()).collect();
+    for tensor in file
+        .tensors()
+        .filter(|tensor| !known.contains(tensor.name()))
+    {
+        faults.push(format!(
+            "`{}` is not a tensor of this architecture",
+            tensor.name()
+        ));
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(ArchitectureError::Tensors(faults))
+    }
+}
+
+/// The weights of a file, for building graphs.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights<'a> {
+    file: &'a Gguf,
+}
+
+impl<'a> Weights<'a> {
+    /// The tensors of `file`.
+    pub fn new(file: &'a Gguf) -> Self {
+        Self { file }
+    }
+
+    /// Adds the weight `name` to `graph`, if the file has it.
+    pub fn get(&self, graph: &mut Graph, name: &str) -> Result<Option<ValueId>, GraphError> {
+        let Some(tensor) = self.file.tensor(name) else {
+            return Ok(None);
+        };
+        graph.weight(name, tensor.dtype(), tensor.dims()).map(Some)
+    }
+
+    /// Adds the weight `name` to `graph`.
+    pub fn require(&self, graph: &mut Graph, name: &str) -> Result<ValueId, GraphError> {
+        self.get(graph, name)?.ok_or_else(|| GraphError::Tensor {
+            name: name.to_owned(),
+            dtype: DType::F32,
+            dims: Vec::new(),
+            reason: "the model file lacks it",
+        })
+    }
+}

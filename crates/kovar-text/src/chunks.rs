@@ -1,0 +1,67 @@
+//! How a run of tokens is cut into steps of the sizes that plans are compiled for.
+
+/// The token counts of compiled steps. A step with fewer tokens is padded and the tail masked.
+const STEP_SIZES: [usize; 7] = [1, 2, 4, 8, 32, 128, 512];
+
+/// What a step costs beside its tokens, in tokens: reading all weights once takes about as long
+/// as the arithmetic of this many.
+const STEP_COST: usize = 8;
+
+/// The size of the next step for `remaining` tokens, 1 or more: the one that makes the estimated
+/// cost of all steps least.
+pub(crate) fn next_step(remaining: usize) -> usize {
+    cheapest(remaining.min(STEP_SIZES[STEP_SIZES.len() - 1])).1
+}
+
+/// The estimated cost of `remaining` tokens, and the first step's size.
+fn cheapest(remaining: usize) -> (usize, usize) {
+    if remaining == 0 {
+        return (0, 1);
+    }
+    let padded = STEP_SIZES.iter().find(|&&size| size >= remaining);
+    let full = STEP_SIZES.iter().rfind(|&&size| size <= remaining);
+    let cost = |&size: &usize| {
+        let rest = cheapest(remaining.saturating_sub(size)).0;
+        (STEP_COST + size + rest, size)
+    };
+    padded
+        .into_iter()
+        .chain(full)
+        .map(cost)
+        .min()
+        .unwrap_or((0, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_cover_all_tokens_with_little_padding() {
+        for total in 1..1500usize {
+            let (mut remaining, mut padding, mut steps) = (total, 0, 0);
+            while remaining > 0 {
+                let size = next_step(remaining);
+                padding += size.saturating_sub(remaining);
+                remaining = remaining.saturating_sub(size);
+                steps += 1;
+            }
+            assert!(
+                padding <= 24 + total / 2,
+                "{total} tokens: {padding} padded"
+            );
+            assert!(steps <= 6 + total / 512, "{total} tokens: {steps} steps");
+        }
+    }
+
+    #[test]
+    fn sizes_of_plans_are_taken_as_they_are() {
+        for size in STEP_SIZES {
+            assert_eq!(next_step(size), size);
+        }
+        assert_eq!(next_step(700), 512);
+        assert_eq!(next_step(3), 4);
+        assert_eq!(next_step(100), 128);
+        assert_eq!(next_step(40), 32);
+    }
+}

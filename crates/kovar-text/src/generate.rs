@@ -1,0 +1,211 @@
+//! Text from a model: evaluates a prompt, then chooses and evaluates token after token.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crate::model::{EvalError, LogitsOf, Model};
+use crate::sampler::{Sampler, SamplerError};
+use crate::stream::{EmptyStopString, StopStrings, Utf8Stream};
+use crate::tokenizer::{Tokenizer, TokenizerError};
+
+/// Prompt tokens that go in between two looks at the caller's wish to stop.
+const PROMPT_CHUNK: usize = 512;
+
+/// When generation ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GenerateOptions {
+    /// The most tokens to generate; until the model ends the text, or the context, without it.
+    pub max_tokens: Option<usize>,
+    /// Strings that end the text; they are not part of it.
+    pub stop: Vec<String>,
+    /// Whether to go on past the tokens by which the model ends a text.
+    pub ignore_end: bool,
+}
+
+/// Why generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The model ended the text.
+    End,
+    /// A stop string came up.
+    Stop(String),
+    /// The most tokens were generated.
+    MaxTokens,
+    /// The context is full.
+    ContextFull,
+    /// The caller ended it.
+    Cancelled,
+}
+
+/// What the caller is told of while text is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// So many tokens of the prompt are evaluated, out of so many.
+    Prompt {
+        /// Tokens evaluated.
+        done: usize,
+        /// Tokens of the prompt that were not in the context already.
+        total: usize,
+    },
+    /// More text, in whole characters.
+    Text(&'a str),
+}
+
+/// A generated text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generation {
+    /// The text, without the prompt.
+    pub text: String,
+    /// The tokens chosen, without the one that ended the text.
+    pub tokens: Vec<u32>,
+    /// Why it ended.
+    pub finish: FinishReason,
+    /// Tokens of the prompt that were evaluated; the others were in the context already.
+    pub prompt_evaluated: usize,
+    /// Time that the prompt took.
+    pub prompt_time: Duration,
+    /// Time that the tokens took after it.
+    pub generate_time: Duration,
+}
+
+/// Why text could not be generated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// Tokens could not be evaluated.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// No token could be chosen.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// A chosen token is not in the vocabulary.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// A stop string is empty.
+    #[error(transparent)]
+    Stop(#[from] EmptyStopString),
+}
+
+/// Continues `prompt` with `model`. What of the prompt is in the model's context already, as its
+/// beginning, is not evaluated again; the rest of the context is forgotten.
+///
+/// `on_progress` may end the generation by [`ControlFlow::Break`].
+///
+/// # Errors
+/// A prompt that is empty or does not fit into the context, a device that fails, logits that are
+/// not numbers, an empty stop string.
+pub fn generate(
+    model: &mut Model,
+    tokenizer: &Tokenizer,
+    sampler: &mut Sampler,
+    prompt: &[u32],
+    options: &GenerateOptions,
+    on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<Generation, GenerateError> {
+    let mut stops = StopStrings::new(options.stop.clone())?;
+    let mut characters = Utf8Stream::new();
+    let (mut decoded, mut text) = (String::new(), String::new());
+    let mut tokens = Vec::new();
+    let mut logits = Vec::new();
+
+    let start = Instant::now();
+    let kept = model.keep_prefix(prompt);
+    let rest = &prompt[kept..];
+    check_room(model, rest)?;
+    for &token in prompt {
+        sampler.accept(token);
+    }
+    let mut flow = ControlFlow::Continue(());
+    let mut done = 0;
+    for chunk in chunks(rest) {
+        flow = on_progress(Progress::Prompt {
+            done,
+            total: rest.len(),
+        });
+        if flow.is_break() {
+            break;
+        }
+        model.eval(chunk, LogitsOf::Last, &mut logits)?;
+        done += chunk.len();
+    }
+    if flow.is_continue() {
+        let total = rest.len();
+        flow = on_progress(Progress::Prompt { done, total });
+    }
+    let prompt_time = start.elapsed();
+
+    let start = Instant::now();
+    let mut emitted = 0;
+    let finish = loop {
+        if flow.is_break() {
+            break FinishReason::Cancelled;
+        }
+        if options.max_tokens.is_some_and(|max| tokens.len() >= max) {
+            break FinishReason::MaxTokens;
+        }
+        // Some models pad their logits beyond the vocabulary.
+        let known = logits.len().min(tokenizer.vocab_len());
+        let token = sampler.sample(&mut logits[..known])?;
+        if tokenizer.is_end_of_generation(token) && !options.ignore_end {
+            break FinishReason::End;
+        }
+        sampler.accept(token);
+        tokens.push(token);
+        decoded.clear();
+        characters.push(&tokenizer.token_bytes(token)?, &mut decoded);
+        let stop = stops.push(&decoded, &mut text);
+        if text.len() > emitted {
+            flow = on_progress(Progress::Text(&text[emitted..]));
+            emitted = text.len();
+        }
+        if let Some(stop) = stop {
+            break FinishReason::Stop(options.stop[stop.index].clone());
+        }
+        if options.max_tokens.is_some_and(|max| tokens.len() >= max) {
+            break FinishReason::MaxTokens;
+        }
+        if model.tokens().len() == model.context_len() {
+            break FinishReason::ContextFull;
+        }
+        model.eval(&[token], LogitsOf::Last, &mut logits)?;
+    };
+    if !matches!(finish, FinishReason::Stop(_)) {
+        decoded.clear();
+        characters.finish(&mut decoded);
+        stops.push(&decoded, &mut text);
+        stops.finish(&mut text);
+        if text.len() > emitted && finish != FinishReason::Cancelled {
+            // The text has ended already, so there is nothing left to break off.
+            let _ = on_progress(Progress::Text(&text[emitted..]));
+        }
+    }
+    Ok(Generation {
+        text,
+        tokens,
+        finish,
+        prompt_evaluated: done,
+        prompt_time,
+        generate_time: start.elapsed(),
+    })
+}
+
+/// An error before anything is evaluated if `tokens` do not fit.
+fn check_room(model: &Model, tokens: &[u32]) -> Result<(), EvalError> {
+    let used = model.tokens().len();
+    if tokens.is_empty() {
+        return Err(EvalError::Empty);
+    }
+    if tokens.len() > model.context_len() - used {
+        return Err(EvalError::ContextFull {
+            context: model.context_len(),
+            used,
+            requested: tokens.len(),
+        });
+    }
+    Ok(())
+}
+
+fn chunks(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
+    tokens.chunks(PROMPT_CHUNK)
+}

@@ -1,0 +1,140 @@
+//! A model with everything that comes with it in its file: tokenizer and chat template.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+use kovar_formats::Gguf;
+
+use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
+use crate::model::{LoadError, Model, ModelOptions};
+use crate::sampler::{Sampler, SamplerError, SamplerParams};
+use crate::template::{ChatTemplate, Message, RenderOptions, TemplateError};
+use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError, TokenizerSpec};
+
+/// A language model with its tokenizer and chat template.
+pub struct LanguageModel {
+    /// The network and its context.
+    pub model: Model,
+    /// The tokenizer of its file.
+    pub tokenizer: Tokenizer,
+    /// The chat template of its file, or the fall-back for its vocabulary.
+    pub template: ChatTemplate,
+}
+
+/// Why a language model could not be opened or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LanguageModelError {
+    /// The model could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The tokenizer could not be read, or a text not be encoded.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The tokenizer has tokens that the model lacks.
+    #[error("the tokenizer has {tokenizer} tokens, the model only {model}")]
+    Vocabulary {
+        /// Tokens of the tokenizer.
+        tokenizer: usize,
+        /// Tokens of the model.
+        model: usize,
+    },
+    /// The chat template could not be read or rendered.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The sampling parameters make no sense.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// Text could not be generated.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+}
+
+impl LanguageModel {
+    /// Loads everything in `file`, the model onto `devices`.
+    ///
+    /// # Errors
+    /// See [`LanguageModelError`].
+    pub fn load(
+        file: Gguf,
+        devices: Vec<Arc<dyn Backend>>,
+        options: &ModelOptions,
+    ) -> Result<Self, LanguageModelError> {
+        let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_gguf(&file)?)?;
+        let template = ChatTemplate::for_tokenizer(&tokenizer)?;
+        let model = Model::load(file, devices, options)?;
+        if tokenizer.vocab_len() > model.vocab_len() {
+            return Err(LanguageModelError::Vocabulary {
+                tokenizer: tokenizer.vocab_len(),
+                model: model.vocab_len(),
+            });
+        }
+        Ok(Self {
+            model,
+            tokenizer,
+            template,
+        })
+    }
+
+    /// Continues the text `prompt`. Text is handed to `on_progress` as it is made.
+    ///
+    /// # Errors
+    /// See [`LanguageModelError`].
+    pub fn complete(
+        &mut self,
+        prompt: &str,
+        sampling: &SamplerParams,
+        options: &GenerateOptions,
+        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation, LanguageModelError> {
+        let encode = EncodeOptions {
+            add_special: true,
+            parse_special: false,
+        };
+        let prompt = self.tokenizer.encode(prompt, encode)?;
+        self.continue_tokens(&prompt, sampling, options, on_progress)
+    }
+
+    /// Answers the last of `messages` through the model's chat template. A conversation that grows
+    /// by a turn evaluates only what is new, as far as the template keeps the beginning.
+    ///
+    /// # Errors
+    /// See [`LanguageModelError`].
+    pub fn answer(
+        &mut self,
+        messages: &[Message],
+        sampling: &SamplerParams,
+        options: &GenerateOptions,
+        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation, LanguageModelError> {
+        let text = self
+            .template
+            .render(messages, RenderOptions::new(&self.tokenizer))?;
+        let encode = EncodeOptions {
+            add_special: false,
+            parse_special: true,
+        };
+        let prompt = self.tokenizer.encode(&text, encode)?;
+        self.continue_tokens(&prompt, sampling, options, on_progress)
+    }
+
+    fn continue_tokens(
+        &mut self,
+        prompt: &[u32],
+        sampling: &SamplerParams,
+        options: &GenerateOptions,
+        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation, LanguageModelError> {
+        let mut sampler = Sampler::new(sampling)?;
+        let generation = generate(
+            &mut self.model,
+            &self.tokenizer,
+            &mut sampler,
+            prompt,
+            options,
+            on_progress,
+        )?;
+        Ok(generation)
+    }
+}

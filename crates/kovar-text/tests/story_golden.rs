@@ -1,0 +1,82 @@
+//! The demo model against its golden, which was made in f32 arithmetic on its f16 weights.
+
+mod common;
+
+use std::path::Path;
+
+use common::{all_logits, argmax, exact, load, repository};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Golden {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    prompt: String,
+    prompt_ids: Vec<u32>,
+    greedy_ids: Vec<u32>,
+    logits_top20: Vec<Top>,
+}
+
+#[derive(Deserialize)]
+struct Top {
+    position: usize,
+    ids: Vec<usize>,
+    logits: Vec<f32>,
+}
+
+/// Holds the logits of the model at `path`, fed the golden's own tokens, to `bound`. A greedy token
+/// may differ only where two logits are nearer than both errors together.
+fn logits_stay_within(path: &Path, bound: f32) -> f32 {
+    let golden = std::fs::read(repository("models/llama-story-6m/golden.json")).unwrap();
+    let golden: Golden = serde_json::from_slice(&golden).unwrap();
+    let mut model = load(path, &exact());
+    let vocab_len = model.vocab_len();
+    let mut worst = 0f32;
+    for case in &golden.cases {
+        let ids: Vec<u32> = [&case.prompt_ids[..], &case.greedy_ids].concat();
+        let logits = all_logits(&mut model, &ids);
+        let row = |position: usize| &logits[position * vocab_len..][..vocab_len];
+        for top in &case.logits_top20 {
+            for (&id, expected) in top.ids.iter().zip(&top.logits) {
+                worst = worst.max((row(top.position)[id] - expected).abs());
+            }
+        }
+        for (i, &expected) in case.greedy_ids.iter().enumerate() {
+            let row = row(case.prompt_ids.len() - 1 + i);
+            let gap = row[argmax(row)] - row[expected as usize];
+            assert!(
+                gap <= 2.0 * bound,
+                "{:?}: token {i} is {}, {gap} above the golden's {expected}",
+                case.prompt,
+                argmax(row),
+            );
+        }
+    }
+    assert!(
+        worst <= bound,
+        "logits differ by {worst}, the bound is {bound}"
+    );
+    worst
+}
+
+/// The bound: Q8_0 rounds each weight of a block by up to half of `max / 127`, about 0.5 % of a
+/// weight's size (root mean square), and products round their activations by as much. The errors
+/// of the 8 layers' two branches and of the output are independent, so the logits, which spread
+/// by about 3, are off by about 3 * sqrt(17) * sqrt(2) * 0.5 % = 0.09 (one standard deviation).
+/// The largest of the 240 compared is held to 3.5 of those.
+#[test]
+fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
+    let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    logits_stay_within(&model, 0.31);
+}
+
+#[test]
+#[ignore = "needs KOVAR_STORY_F16, the F16 GGUF that scripts/check_story_f16 makes"]
+fn the_f16_story_model_gives_the_golden_logits_and_tokens() {
+    let path = std::env::var("KOVAR_STORY_F16").expect("KOVAR_STORY_F16 names the F16 GGUF");
+    let worst = logits_stay_within(Path::new(&path), 5e-3);
+    println!("largest difference of a logit: {worst}");
+}
