@@ -271,7 +271,7 @@ impl Matmul {
         let product = if any_packed {
             QuantizedProduct::scratch_bytes(self.n_threads, self.k)
         } else {
-            FloatMatrix::scratch_bytes(self.n_threads, self.m, self.k)
+            FloatMatrix::scratch_bytes(self.n_threads, self.m)
         };
         Scratch {
             x: if self.x.is_plain() {

@@ -129,3 +129,116 @@ pub(crate) fn lanes(level: SimdLevel) -> usize {
         _ => 8,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels() -> impl Iterator<Item = (SimdLevel, &'static Kernels)> {
+        SimdLevel::available()
+            .into_iter()
+            .map(|level| (level, kernels(level)))
+    }
+
+    #[test]
+    fn exponentials_are_accurate_and_saturate() {
+        for (level, kernels) in levels() {
+            let mut state = 1u64;
+            let x: Vec<f32> = (0..20_000)
+                .map(|_| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                    (state >> 40) as f32 / (1 << 24) as f32 * 175.0 - 87.0
+                })
+                .collect();
+            let mut y = x.clone();
+            // SAFETY: `y` has the length given.
+            unsafe { (kernels.exp_sum)(y.as_mut_ptr(), y.len(), 0.0) };
+            for (x, y) in x.iter().zip(&y) {
+                let exact = f64::from(*x).exp();
+                let error = (f64::from(*y) / exact - 1.0).abs();
+                assert!(error < 2e-7, "{level}: exp({x}) is {y}, off by {error:e}");
+            }
+            let mut edges = [f32::NEG_INFINITY, -200.0, 0.0, 100.0, f32::INFINITY, f32::NAN];
+            // SAFETY: `edges` has the length given.
+            unsafe { (kernels.exp_sum)(edges.as_mut_ptr(), edges.len(), 0.0) };
+            assert_eq!(edges[..5], [0.0, 0.0, 1.0, f32::INFINITY, f32::INFINITY]);
+            assert!(edges[5].is_nan(), "{level}");
+        }
+    }
+
+    #[test]
+    fn products_of_every_shape_equal_the_definition() {
+        for (level, kernels) in levels() {
+            let lanes = lanes(level);
+            for (m, vectors, k) in [(1, 1, 1), (2, 2, 3), (3, 3, 64), (7, 4, 5), (9, 6, 2), (17, 5, 33)] {
+                let n = vectors * lanes;
+                let a: Vec<f32> = (0..m * k).map(|i| (i * 7 % 13) as f32 - 6.0).collect();
+                let b: Vec<f32> = (0..k * n).map(|i| (i * 5 % 11) as f32 - 5.0).collect();
+                let factors: Vec<f32> = (0..n).map(|j| (j % 3) as f32).collect();
+                let betas = [Beta::Zero, Beta::One, Beta::Columns(factors.as_ptr())];
+                for (which, beta) in betas.into_iter().enumerate() {
+                    let mut c = vec![2.0f32; m * n];
+                    // SAFETY: the matrices have the sizes stated.
+                    unsafe {
+                        (kernels.product)(&Tile {
+                            m,
+                            n,
+                            k,
+                            a: a.as_ptr(),
+                            a_row: 1,
+                            a_column: m,
+                            b: b.as_ptr(),
+                            b_row: n,
+                            c: c.as_mut_ptr(),
+                            c_row: n,
+                            beta,
+                        });
+                    }
+                    for i in 0..m {
+                        for j in 0..n {
+                            let sum: f32 = (0..k).map(|l| a[l * m + i] * b[l * n + j]).sum();
+                            let before = [0.0, 2.0, 2.0 * factors[j]][which];
+                            assert_eq!(c[i * n + j], before + sum, "{level} {m} {n} {k}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_every_length_convert_and_back() {
+        for (level, kernels) in levels() {
+            for n in 0..40 {
+                let x: Vec<f32> = (0..n).map(|i| i as f32 * 0.75 - 9.0).collect();
+                let mut halves = vec![0xeeu8; 2 * n + 2];
+                let mut y = vec![-1.0f32; n + 1];
+                // SAFETY: the rows have the lengths given.
+                unsafe {
+                    (kernels.store_f16)(x.as_ptr(), n, halves.as_mut_ptr());
+                    (kernels.load_f16)(halves.as_ptr(), n, y.as_mut_ptr());
+                }
+                assert_eq!(y[..n], x, "{level}");
+                assert_eq!((y[n], halves[2 * n]), (-1.0, 0xee), "{level}");
+                // SAFETY: the rows have the lengths given.
+                unsafe {
+                    (kernels.store_bf16)(x.as_ptr(), n, halves.as_mut_ptr());
+                    (kernels.load_bf16)(halves.as_ptr(), n, y.as_mut_ptr());
+                }
+                assert_eq!(y[..n], x, "{level}");
+                assert_eq!((y[n], halves[2 * n]), (-1.0, 0xee), "{level}");
+            }
+        }
+    }
+
+    #[test]
+    fn bfloat16_rounds_as_the_reference_does() {
+        let bits = (0..=u16::MAX).flat_map(|high| {
+            [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff].map(|low| u32::from(high) << 16 | low)
+        });
+        for value in bits.map(f32::from_bits) {
+            let expected = half::bf16::from_f32(value).to_bits();
+            assert_eq!(lanes::bf16_bits(value), expected, "{:08x}", value.to_bits());
+        }
+    }
+}

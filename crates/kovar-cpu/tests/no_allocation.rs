@@ -1,0 +1,165 @@
+//! A run allocates nothing: neither on the caller's thread nor on the pool's.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Segment, WeightUse};
+use kovar_core::ops::{Attention, Pairing};
+use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, StorageKind, quant};
+use kovar_cpu::{CpuBackend, CpuOptions};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: by the caller's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const TOKENS: usize = 24;
+const ROWS: usize = 300;
+const DIM: usize = 256;
+const HEAD_DIM: usize = 64;
+
+/// One layer of a model with every operation in it, over `tokens` tokens.
+fn layer(tokens: usize) -> Graph {
+    let mut g = Graph::new();
+    let table = g.weight("embedding", DType::Q4_1, &[100, DIM]).unwrap();
+    let norm = g.weight("norm", DType::F32, &[DIM]).unwrap();
+    let wq = g.weight("q", DType::Q4_1, &[DIM, DIM]).unwrap();
+    let wk = g.weight("k", DType::Q4_1, &[DIM / 2, DIM]).unwrap();
+    let wv = g.weight("v", DType::F16, &[DIM / 2, DIM]).unwrap();
+    let wo = g.weight("o", DType::Q6K, &[DIM, DIM]).unwrap();
+    let keys = g.state("keys", DType::F16, &[ROWS, 2, HEAD_DIM]).unwrap();
+    let values = g.state("values", DType::Q8_0, &[ROWS, 2, HEAD_DIM]).unwrap();
+    let ids = g.input("ids", DType::I32, &[tokens]).unwrap();
+    let positions = g.input("positions", DType::I32, &[tokens]).unwrap();
+    let angles = g.input("angles", DType::F32, &[tokens, HEAD_DIM / 2, 2]).unwrap();
+    let kv_len = g.scalar("kv_len", ROWS as i32).unwrap();
+
+    let x = g.get_rows(table, ids).unwrap();
+    let h = g.rms_norm(x, norm, 1e-5).unwrap();
+    let q = g.matmul(wq, h).unwrap();
+    let k = g.matmul(wk, h).unwrap();
+    let v = g.matmul(wv, h).unwrap();
+    let q = g.reshape(q, &[1, tokens, 4, HEAD_DIM]).unwrap();
+    let k = g.reshape(k, &[tokens, 2, HEAD_DIM]).unwrap();
+    let v = g.reshape(v, &[tokens, 2, HEAD_DIM]).unwrap();
+    let q = g.rope_in_place(q, angles, Pairing::Normal).unwrap();
+    let k = g.rope_in_place(k, angles, Pairing::Neox).unwrap();
+    g.set_rows(keys, k, positions).unwrap();
+    g.set_rows(values, v, positions).unwrap();
+    let cache = [1, ROWS, 2, HEAD_DIM];
+    let keys = g.reshape(keys, &cache).unwrap();
+    let values = g.reshape(values, &cache).unwrap();
+    let attributes = Attention {
+        causal: true,
+        kv_len: Some(kv_len),
+        ..Attention::new(0.125)
+    };
+    let y = g.attention(attributes, q, keys, values, &[positions]).unwrap();
+    let y = g.reshape(y, &[tokens, DIM]).unwrap();
+    let y = g.matmul(wo, y).unwrap();
+    let gate = g.swiglu(y, h).unwrap();
+    let y = g.add(gate, x).unwrap();
+    let y = g.mul(y, norm).unwrap();
+    let y = g.scale(y, 0.5).unwrap();
+    let half = g.cast(y, DType::F16).unwrap();
+    let turned = g.permute(half, &[1, 0]).unwrap();
+    let turned = g.contiguous(turned).unwrap();
+    let y = g.softmax(turned, None, 1.0).unwrap();
+    g.set_output(y, "y").unwrap();
+    g
+}
+
+fn bytes_of(graph: &Graph, id: StorageId) -> Vec<u8> {
+    let storage = &graph.storages()[id.index()];
+    let len = storage.bytes / storage.dtype.block_bytes() * storage.dtype.block_len();
+    let mut bytes = vec![0; storage.bytes];
+    match storage.dtype {
+        DType::I32 => {
+            for (i, slot) in bytes.chunks_exact_mut(4).enumerate() {
+                slot.copy_from_slice(&(i as i32).to_le_bytes());
+            }
+        }
+        dtype => {
+            let values: Vec<f32> = (0..len).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
+            quant::encode(dtype, &values, &mut bytes).unwrap();
+        }
+    }
+    bytes
+}
+
+fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buffer)>) {
+    let mut memory = MemoryMap::new();
+    let mut buffers = Vec::new();
+    for id in graph.storage_ids() {
+        let storage = &graph.storages()[id.index()];
+        let bytes = bytes_of(graph, id);
+        let buffer = if storage.kind == StorageKind::Weight {
+            let uses: Vec<WeightUse<'_>> = graph
+                .node_ids()
+                .filter_map(|node| graph.node(node))
+                .flat_map(|node| (0..node.n_inputs()).map(move |operand| WeightUse { node, operand }))
+                .filter(|of| of.node.input(of.operand).unwrap().storage == id)
+                .collect();
+            let host = HostBytes::new(Arc::new(bytes));
+            backend.prepare(storage, &host, &uses).unwrap()
+        } else {
+            let buffer = backend.alloc(storage.bytes).unwrap();
+            backend.queue().write(&buffer, 0, &bytes).unwrap();
+            buffers.push((id, buffer.clone()));
+            buffer
+        };
+        memory.bind(id, Binding { buffer, offset: 0 });
+    }
+    (memory, buffers)
+}
+
+#[test]
+fn a_run_allocates_nothing() {
+    for threads in [1, 3] {
+        for tokens in [TOKENS, 1] {
+            let backend = CpuBackend::new(CpuOptions::new().threads(threads)).unwrap();
+            let graph = layer(tokens);
+            let (memory, buffers) = bind(&backend, &graph);
+            let nodes: Vec<NodeId> = graph.node_ids().collect();
+            let segment = Segment {
+                graph: &graph,
+                nodes: &nodes,
+            };
+            let program = backend.compile(segment, &memory).unwrap();
+            let queue = backend.queue();
+            let (_, buffer) = buffers.last().unwrap();
+            let mut bytes = vec![0; buffer.len()];
+            queue.launch(&*program, &[ROWS as i32]).unwrap();
+
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            for len in [ROWS as i32, 77, 0] {
+                queue.write(buffer, 0, &bytes).unwrap();
+                queue.fill(buffer, 0, 8, 3).unwrap();
+                queue.launch(&*program, &[len]).unwrap();
+                queue.read_into(buffer, 0, &mut bytes).unwrap();
+                let fence = queue.fence().unwrap();
+                queue.wait(fence).unwrap();
+            }
+            let after = ALLOCATIONS.load(Ordering::Relaxed);
+            assert_eq!(after - before, 0, "{threads} threads, {tokens} tokens");
+            assert_eq!(program.kernels().len(), nodes.len());
+        }
+    }
+}
