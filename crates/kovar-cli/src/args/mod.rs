@@ -1,0 +1,11 @@
+//! Options that several commands share.
+
+mod device;
+mod generation;
+mod model;
+mod sampling;
+
+pub use device::{DeviceArgs, devices_error};
+pub use generation::GenerationArgs;
+pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
+pub use sampling::SamplingArgs;

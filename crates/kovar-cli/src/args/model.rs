@@ -1,0 +1,89 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use kovar::{DType, ModelOptions};
+
+use super::DeviceArgs;
+
+/// The name of the embedded model.
+pub const DEMO_NAME: &str = "llama-stories";
+
+/// A model file, or the embedded one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSource {
+    /// The embedded story model.
+    Demo,
+    /// A GGUF file.
+    File(PathBuf),
+}
+
+impl FromStr for ModelSource {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            DEMO_NAME => Self::Demo,
+            _ => Self::File(text.into()),
+        })
+    }
+}
+
+impl fmt::Display for ModelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Demo => f.write_str(DEMO_NAME),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Which model.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// The model: a GGUF file, or `llama-stories` for the small one that is part of this program.
+    #[arg(short, long, value_name = "FILE", default_value = DEMO_NAME)]
+    pub model: ModelSource,
+}
+
+/// Which model, and how it is loaded.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Model")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+
+    /// Tokens that the context holds [default: what the model was trained for, at most 4096].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub ctx: Option<u32>,
+
+    /// Number type of the keys and values in the context: f32, f16, bf16 or q8_0.
+    #[arg(long, value_name = "DTYPE", default_value = "f16", value_parser = cache_type)]
+    pub cache_type: DType,
+
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+impl RunArgs {
+    /// The options of the library.
+    pub fn options(&self) -> ModelOptions {
+        ModelOptions {
+            context: self.ctx.map(|tokens| tokens as usize),
+            cache_dtype: self.cache_type,
+        }
+    }
+}
+
+/// The dtypes that a cache may have.
+const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+
+fn cache_type(name: &str) -> Result<DType, String> {
+    let dtype = name.parse::<DType>().ok();
+    dtype
+        .filter(|dtype| CACHE_TYPES.contains(dtype))
+        .ok_or_else(|| "expected f32, f16, bf16 or q8_0".to_owned())
+}

@@ -1,0 +1,294 @@
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+use kovar::cpu::bandwidth::measure_read_bandwidth;
+use kovar::cpu::pool::ThreadPool;
+use kovar::{Gguf, LogitsOf, Model};
+use serde::Serialize;
+
+use crate::args::RunArgs;
+use crate::diagnostics::UsageError;
+use crate::output::Table;
+use crate::{format, load, output, progress};
+
+/// Measure how fast a model runs.
+///
+/// The figures are those of llama-bench: pp512 evaluates a prompt of 512 tokens at once, tg128
+/// then takes 128 tokens one by one, each from an empty context; tokens per second as mean and
+/// standard deviation over the repeats, after one run that does not count. Making one token reads
+/// all weights once, so tg is also given as a share of the memory bandwidth that was measured just
+/// before.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  kovar bench
+  kovar bench -m model.gguf -t 2
+  kovar bench -m model.gguf -p 0 -n 256 -r 10 --json")]
+pub struct Bench {
+    /// Tokens of the prompt; 0 leaves the prompt out.
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 512)]
+    n_prompt: usize,
+
+    /// Tokens taken one by one; 0 leaves them out.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
+    n_gen: usize,
+
+    /// Repeats that count.
+    #[arg(short = 'r', long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+
+    /// Print JSON, with the figure of each repeat.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    model_bytes: usize,
+    parameters: u64,
+    device: String,
+    threads: Option<usize>,
+    features: Vec<String>,
+    cache_type: &'static str,
+    weight_bytes_per_token: u64,
+    read_bandwidth_bytes_per_second: f64,
+    tests: Vec<Test>,
+}
+
+#[derive(Serialize)]
+struct Test {
+    test: String,
+    tokens: usize,
+    tokens_per_second: f64,
+    standard_deviation: f64,
+    samples: Vec<f64>,
+    /// Bytes of weights read per second over the bandwidth; only where each token reads them all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bandwidth_share: Option<f64>,
+}
+
+impl Bench {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded, a device that fails.
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        let needed = self.n_prompt.max(self.n_gen);
+        if needed == 0 {
+            return Err(
+                UsageError::new("-p and -n are both 0: there is nothing to measure").into(),
+            );
+        }
+        if self.run.ctx.is_some_and(|ctx| (ctx as usize) < needed) {
+            let message =
+                format!("--ctx must be at least {needed}, the tokens of the longest test");
+            return Err(UsageError::new(message).into());
+        }
+        let needed = u32::try_from(needed)
+            .map_err(|_| UsageError::new(format!("{needed} tokens are too many")))?;
+        self.run.ctx.get_or_insert(needed);
+
+        let file = load::open(&self.run.model.model)?;
+        let weight_bytes = weight_bytes_per_token(&file);
+        let parameters = file.tensors().map(|tensor| tensor.elements() as u64).sum();
+        let model_bytes = file.tensors().map(|tensor| tensor.bytes().len()).sum();
+        let mut model = load::model(file, &self.run)?;
+        let info = model
+            .session()
+            .devices()
+            .first()
+            .context("there is no device")?
+            .info()
+            .clone();
+        let bandwidth = bandwidth(info.threads.unwrap_or(1))?;
+
+        let mut tests = Vec::new();
+        if self.n_prompt > 0 {
+            let tokens = tokens(self.n_prompt, model.vocab_len());
+            let samples = self.samples("pp", &mut model, |model, logits| {
+                model.eval(&tokens, LogitsOf::Last, logits)
+            })?;
+            tests.push(test(
+                format!("pp{}", self.n_prompt),
+                self.n_prompt,
+                &samples,
+            ));
+        }
+        if self.n_gen > 0 {
+            let tokens = tokens(self.n_gen, model.vocab_len());
+            let samples = self.samples("tg", &mut model, |model, logits| {
+                tokens
+                    .iter()
+                    .try_for_each(|&token| model.eval(&[token], LogitsOf::Last, logits))
+            })?;
+            let mut test = test(format!("tg{}", self.n_gen), self.n_gen, &samples);
+            let rate = test.tokens_per_second * weight_bytes as f64;
+            test.bandwidth_share = Some(rate / bandwidth);
+            tests.push(test);
+        }
+        let report = Report {
+            model: self.run.model.model.to_string(),
+            model_bytes,
+            parameters,
+            device: info.id,
+            threads: info.threads,
+            features: info.features,
+            cache_type: self.run.cache_type.name(),
+            weight_bytes_per_token: weight_bytes,
+            read_bandwidth_bytes_per_second: bandwidth,
+            tests,
+        };
+        if self.json {
+            output::write_json(&report)?;
+        } else {
+            output::write(&text(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The seconds of each run of `work` from an empty context, one run before them left out.
+    fn samples<E: std::error::Error + Send + Sync + 'static>(
+        &self,
+        name: &'static str,
+        model: &mut Model,
+        mut work: impl FnMut(&mut Model, &mut Vec<f32>) -> Result<(), E>,
+    ) -> anyhow::Result<Vec<f64>> {
+        let repeats = self.repeats as usize;
+        let bar = progress::bar(name, repeats + 1);
+        let mut logits = Vec::new();
+        let mut samples = Vec::with_capacity(repeats);
+        for run in 0..=repeats {
+            model.truncate(0);
+            let start = Instant::now();
+            work(model, &mut logits)?;
+            if run > 0 {
+                samples.push(start.elapsed().as_secs_f64());
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(samples)
+    }
+}
+
+fn bandwidth(threads: usize) -> anyhow::Result<f64> {
+    let spinner = progress::spinner("measuring the memory bandwidth".to_owned());
+    let pool = ThreadPool::new(threads)?;
+    let bandwidth = measure_read_bandwidth(&pool)?;
+    spinner.finish_and_clear();
+    Ok(bandwidth)
+}
+
+/// Tokens all over the vocabulary. Which ones makes no difference to the work.
+fn tokens(count: usize, vocab_len: usize) -> Vec<u32> {
+    // A prime near the golden ratio of 2^32 spreads them.
+    const STEP: u64 = 2_654_435_761;
+    let spread = |at: u64| (at.wrapping_mul(STEP) % vocab_len.max(1) as u64) as u32;
+    (0..count as u64).map(spread).collect()
+}
+
+/// Bytes of the weights that making one token reads: all of them, but of an embedding table that
+/// is not the output matrix as well only a row.
+fn weight_bytes_per_token(file: &Gguf) -> u64 {
+    const EMBEDDINGS: &str = "token_embd.weight";
+    let is_tied = file.tensor("output.weight").is_none();
+    let bytes = file.tensors().map(|tensor| {
+        let bytes = tensor.bytes().len() as u64;
+        match tensor.dims().first() {
+            Some(&rows) if tensor.name() == EMBEDDINGS && !is_tied => bytes / rows as u64,
+            _ => bytes,
+        }
+    });
+    bytes.sum()
+}
+
+fn test(name: String, tokens: usize, seconds: &[f64]) -> Test {
+    let samples: Vec<f64> = seconds
+        .iter()
+        .map(|seconds| tokens as f64 / seconds)
+        .collect();
+    let (mean, deviation) = mean_and_deviation(&samples);
+    Test {
+        test: name,
+        tokens,
+        tokens_per_second: mean,
+        standard_deviation: deviation,
+        samples,
+        bandwidth_share: None,
+    }
+}
+
+/// The mean and the sample standard deviation, 0 for fewer than 2 samples.
+fn mean_and_deviation(samples: &[f64]) -> (f64, f64) {
+    let n = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / n;
+    if samples.len() < 2 {
+        return (mean, 0.0);
+    }
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+fn text(report: &Report) -> String {
+    let threads = report.threads.map_or(String::new(), |n| {
+        format!(", {}", format::plural(n, "thread"))
+    });
+    let mut text = format!(
+        "{}: {} of weights, {} parameters\n{}{threads}, {}; cache {}; memory reads at {:.1} GB/s\n\n",
+        report.model,
+        format::bytes(report.model_bytes as u64),
+        format::count(report.parameters),
+        report.device,
+        report.features.join(", "),
+        report.cache_type,
+        report.read_bandwidth_bytes_per_second / 1e9,
+    );
+    let mut table = Table::new(&["test", ">tokens/s", ">±", ">of memory bandwidth"]);
+    for test in &report.tests {
+        let share = test.bandwidth_share;
+        table.row([
+            test.test.clone(),
+            format!("{:.2}", test.tokens_per_second),
+            format!("{:.2}", test.standard_deviation),
+            share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0)),
+        ]);
+    }
+    text.push_str(&table.render(""));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_the_sample_standard_deviation() {
+        assert_eq!(mean_and_deviation(&[2.0, 4.0]), (3.0, 2f64.sqrt()));
+        assert_eq!(mean_and_deviation(&[5.0]), (5.0, 0.0));
+    }
+
+    #[test]
+    fn tokens_exist_and_differ() {
+        let tokens = tokens(512, 2048);
+        assert!(tokens.iter().all(|&token| token < 2048));
+        let distinct: std::collections::HashSet<_> = tokens.iter().collect();
+        assert!(distinct.len() > 400);
+    }
+
+    #[test]
+    fn tied_embeddings_are_read_whole_by_every_token() {
+        let file = Gguf::from_static(kovar::demo::llama_stories()).unwrap();
+        let all: u64 = file
+            .tensors()
+            .map(|tensor| tensor.bytes().len() as u64)
+            .sum();
+        assert_eq!(weight_bytes_per_token(&file), all);
+    }
+}

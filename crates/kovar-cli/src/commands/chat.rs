@@ -1,0 +1,221 @@
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use kovar::{
+    FinishReason, GenerateOptions, Generation, LanguageModel, Message, SamplerParams, TemplateKind,
+};
+use serde::Serialize;
+
+use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
+use crate::diagnostics::{INTERRUPTED, UsageError, note, with_causes};
+use crate::interrupt::Interrupt;
+use crate::stream::{Timings, finish_name, statistics, stream};
+use crate::{load, output, stdin};
+
+/// Talk with a model.
+///
+/// Sends what you write through the chat template of the model's file. Without a message a
+/// conversation begins: one line is one message. /reset forgets it, /exit or Ctrl-D leaves, Ctrl-C
+/// stops an answer. Lines may also come from a pipe.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Chat {
+    /// One message to answer, and no conversation; `-` reads it from stdin.
+    #[arg(value_name = "MESSAGE")]
+    message: Option<String>,
+
+    /// Instructions that the conversation begins with.
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+
+    #[command(flatten)]
+    run: RunArgs,
+
+    #[command(flatten)]
+    generation: GenerationArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar chat -m model.gguf
+  kovar chat -m model.gguf --system \"Answer in one sentence.\" --temp 0.3
+  kovar chat -m model.gguf \"What is the capital of France?\"
+  git diff | kovar chat -m model.gguf --system \"Describe this change.\" -";
+
+const COMMANDS: &str = "/reset forgets the conversation, /exit (or Ctrl-D) leaves";
+
+#[derive(Serialize)]
+struct Report<'a> {
+    model: String,
+    message: &'a str,
+    text: &'a str,
+    tokens: &'a [u32],
+    finish_reason: &'static str,
+    seed: Option<u64>,
+    timings: Timings,
+}
+
+impl Chat {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Values out of range, a model that cannot be loaded, a message that does not fit.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let mut options = self.generation.options()?;
+        let sampling = self.generation.sampling.params()?;
+        let interrupt = Interrupt::install()?;
+        let file = load::open(&self.run.model.model)?;
+        let message = match self.message.as_deref() {
+            None => None,
+            given => stdin::text_or_stdin(given)?,
+        };
+        if message
+            .as_deref()
+            .is_some_and(|text| text.trim().is_empty())
+        {
+            return Err(UsageError::new("the message is empty").into());
+        }
+        let model = load::language_model(file, &self.run, self.generation.quiet)?;
+        let kind = model.template.kind();
+        options
+            .stop
+            .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
+        self.tell_of_template(kind);
+        let mut conversation = Conversation {
+            chat: &self,
+            interrupt,
+            model,
+            options,
+            sampling,
+            messages: Vec::new(),
+        };
+        conversation.reset();
+        match message {
+            Some(message) => {
+                let finish = conversation.answer(stdin::without_newline(&message))?;
+                Ok(match finish {
+                    FinishReason::Cancelled => ExitCode::from(INTERRUPTED),
+                    _ => ExitCode::SUCCESS,
+                })
+            }
+            None => conversation.converse(),
+        }
+    }
+
+    fn tell_of_template(&self, kind: TemplateKind) {
+        if self.generation.quiet {
+            return;
+        }
+        if kind != TemplateKind::Source {
+            note(format_args!(
+                "note: the file has no chat template, falling back to {kind}"
+            ));
+        }
+        if self.run.model.model == ModelSource::Demo {
+            note(format_args!(
+                "note: {DEMO_NAME} only knows how to tell stories; -m takes a model that can chat"
+            ));
+        }
+    }
+}
+
+struct Conversation<'a> {
+    chat: &'a Chat,
+    interrupt: Interrupt,
+    model: LanguageModel,
+    options: GenerateOptions,
+    sampling: SamplerParams,
+    messages: Vec<Message>,
+}
+
+impl Conversation<'_> {
+    fn reset(&mut self) {
+        self.messages.clear();
+        let system = self.chat.system.as_ref();
+        self.messages
+            .extend(system.map(|text| Message::new("system", text)));
+    }
+
+    /// Reads messages line by line until the end of stdin.
+    fn converse(&mut self) -> anyhow::Result<ExitCode> {
+        let is_terminal = io::stdin().is_terminal();
+        if is_terminal && !self.chat.generation.quiet {
+            note(COMMANDS);
+        }
+        let mut line = String::new();
+        loop {
+            if is_terminal {
+                let mut err = io::stderr();
+                let _ = write!(err, "> ").and_then(|()| err.flush());
+            }
+            line.clear();
+            let read = io::stdin().lock().read_line(&mut line);
+            if read.context("cannot read stdin")? == 0 {
+                if is_terminal {
+                    note("");
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            match line.trim() {
+                "" => {}
+                "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
+                "/reset" => self.reset(),
+                command if command.starts_with('/') => {
+                    note(format_args!("unknown command {command}: {COMMANDS}"));
+                }
+                message => self.turn(&message.to_owned())?,
+            }
+        }
+    }
+
+    /// Answers one message of a conversation. That it doesn't fit, say, does not end it.
+    fn turn(&mut self, message: &str) -> anyhow::Result<()> {
+        match self.answer(message) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is::<io::Error>() => Err(error),
+            Err(error) => {
+                note(format_args!("error: {}", with_causes(&error)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers `message` and adds both to the conversation; if it fails, neither.
+    fn answer(&mut self, message: &str) -> anyhow::Result<FinishReason> {
+        let args = &self.chat.generation;
+        self.messages.push(Message::new("user", message));
+        let (model, messages) = (&mut self.model, &self.messages);
+        let result = stream(&self.interrupt, (!args.json).then_some(""), |on_progress| {
+            model.answer(messages, &self.sampling, &self.options, on_progress)
+        });
+        let generation = match result {
+            Ok(generation) => generation,
+            Err(error) => {
+                self.messages.pop();
+                return Err(error);
+            }
+        };
+        if args.json {
+            self.report(message, &generation)?;
+        } else if !args.quiet {
+            note(statistics(&generation));
+        }
+        self.messages
+            .push(Message::new("assistant", generation.text));
+        Ok(generation.finish)
+    }
+
+    fn report(&self, message: &str, generation: &Generation) -> anyhow::Result<()> {
+        output::write_json(&Report {
+            model: self.chat.run.model.model.to_string(),
+            message,
+            text: &generation.text,
+            tokens: &generation.tokens,
+            finish_reason: finish_name(&generation.finish),
+            seed: self.sampling.seed,
+            timings: Timings::of(generation),
+        })
+    }
+}

@@ -1,0 +1,140 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use kovar::{FinishReason, Generation};
+use serde::Serialize;
+
+use crate::args::{GenerationArgs, ModelSource, RunArgs};
+use crate::diagnostics::{INTERRUPTED, UsageError, note};
+use crate::interrupt::Interrupt;
+use crate::stream::{Timings, finish_name, statistics, stream};
+use crate::{load, output, stdin};
+
+/// What the story model begins with if it isn't told.
+const DEMO_PROMPT: &str = "Once upon a time";
+
+/// Continue a text.
+///
+/// Writes the prompt and what the model makes of it to stdout, as it is made. The prompt is taken
+/// as plain text; to ask a model that was trained for conversations, use `kovar chat`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Generate {
+    /// The text to continue; `-`, or none where stdin is not a terminal, reads it from stdin (less
+    /// one newline at its end). The embedded model begins with "Once upon a time" by itself.
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+
+    /// Do not write the prompt, only what follows it.
+    #[arg(long, visible_alias = "no-display-prompt")]
+    no_echo: bool,
+
+    #[command(flatten)]
+    run: RunArgs,
+
+    #[command(flatten)]
+    generation: GenerationArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar generate
+  kovar generate \"One day, Tom could not find his red ball.\" --seed 7
+  kovar generate -m model.gguf -n 40 --temp 0 \"The capital of France is\"
+  kovar generate -m model.gguf --stop \"\\n\\n\" --json < prompt.txt
+  head -c 2000 notes.txt | kovar generate -m model.gguf -n 100 --no-echo";
+
+#[derive(Serialize)]
+struct Report<'a> {
+    model: String,
+    prompt: &'a str,
+    text: &'a str,
+    tokens: &'a [u32],
+    finish_reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<&'a str>,
+    seed: Option<u64>,
+    timings: Timings,
+}
+
+impl Generate {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let options = self.generation.options()?;
+        let sampling = self.generation.sampling.params()?;
+        let interrupt = Interrupt::install()?;
+        let file = load::open(&self.run.model.model)?;
+        let prompt = self.prompt()?;
+        let quiet = self.generation.quiet;
+        let mut model = load::language_model(file, &self.run, quiet)?;
+        if prompt.is_empty() && !model.tokenizer.adds_bos() {
+            return Err(UsageError::new("the prompt is empty").into());
+        }
+
+        let echo = if self.no_echo { "" } else { prompt.as_str() };
+        let shown = (!self.generation.json).then_some(echo);
+        let generation = stream(&interrupt, shown, |on_progress| {
+            model.complete(&prompt, &sampling, &options, on_progress)
+        })?;
+        if self.generation.json {
+            self.report(&prompt, &generation, sampling.seed)?;
+        } else if !quiet {
+            let seed = match sampling.seed {
+                Some(seed) if sampling.temperature > 0.0 => format!(" seed {seed}"),
+                _ => String::new(),
+            };
+            note(statistics(&generation) + &seed);
+        }
+        Ok(exit_code(&generation))
+    }
+
+    fn prompt(&self) -> anyhow::Result<String> {
+        let is_demo = self.run.model.model == ModelSource::Demo;
+        let given = self.prompt.as_deref();
+        let text = match stdin::text_or_stdin(given)? {
+            Some(text) if given != Some(&text) => Some(stdin::without_newline(&text).to_owned()),
+            other => other,
+        };
+        match text {
+            None if is_demo => Ok(DEMO_PROMPT.to_owned()),
+            Some(text) if text.is_empty() && given.is_none() && is_demo => {
+                Ok(DEMO_PROMPT.to_owned())
+            }
+            Some(text) => Ok(text),
+            None => Err(
+                UsageError::new("there is no prompt: give one as an argument or on stdin").into(),
+            ),
+        }
+    }
+
+    fn report(
+        &self,
+        prompt: &str,
+        generation: &Generation,
+        seed: Option<u64>,
+    ) -> anyhow::Result<()> {
+        output::write_json(&Report {
+            model: self.run.model.model.to_string(),
+            prompt,
+            text: &generation.text,
+            tokens: &generation.tokens,
+            finish_reason: finish_name(&generation.finish),
+            stop: match &generation.finish {
+                FinishReason::Stop(stop) => Some(stop),
+                _ => None,
+            },
+            seed,
+            timings: Timings::of(generation),
+        })
+    }
+}
+
+fn exit_code(generation: &Generation) -> ExitCode {
+    match generation.finish {
+        FinishReason::Cancelled => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,220 @@
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use anyhow::Context;
+use clap::Args;
+use kovar::{LogitsOf, Model, Tokenizer, TokenizerSpec};
+use serde::Serialize;
+
+use crate::args::RunArgs;
+use crate::diagnostics::UsageError;
+use crate::output::Table;
+use crate::{load, output};
+
+/// Tokens that are evaluated together, which bounds the memory that their logits take.
+const CHUNK: usize = 128;
+
+/// How many logits a position shows where it would be too much to show all.
+const DEFAULT_TOP: usize = 10;
+
+/// Show a model's logits after each token.
+///
+/// Evaluates the tokens from an empty context. Needs no tokenizer in the file. This is the command
+/// to compare kovar with other programs.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Logits {
+    /// Token ids, separated by commas or spaces; `kovar tokenize` makes them.
+    #[arg(long, value_name = "IDS")]
+    ids: TokenIds,
+
+    /// Only the K greatest logits of each position, the greatest first [default: 10, or all with
+    /// --json].
+    #[arg(long, value_name = "K")]
+    top: Option<usize>,
+
+    /// Only those after the last token.
+    #[arg(long)]
+    last: bool,
+
+    /// Print JSON: per position `top` with ids and logits, or without --top all `logits` by id.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar logits --ids 571,705,259,475
+  kovar logits -m model.gguf --ids \"$(kovar tokenize -m model.gguf 'The sky is')\" --last
+  kovar logits -m model.gguf --ids 1,2,3 --top 20 --json | jq '.positions[2].top'";
+
+/// Ids as a user writes them.
+#[derive(Debug, Clone)]
+struct TokenIds(Vec<u32>);
+
+impl FromStr for TokenIds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words = text
+            .split(|c: char| c == ',' || c.is_whitespace())
+            .filter(|word| !word.is_empty());
+        let ids = words.map(|word| {
+            let id = word.parse::<u32>();
+            id.map_err(|_| format!("`{word}` is not a token id"))
+        });
+        let ids = ids.collect::<Result<Vec<u32>, String>>()?;
+        if ids.is_empty() {
+            return Err("there are no ids".to_owned());
+        }
+        Ok(Self(ids))
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    vocab: usize,
+    positions: Vec<Position>,
+}
+
+#[derive(Serialize)]
+struct Position {
+    position: usize,
+    id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top: Option<Vec<Logit>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logits: Option<Vec<f32>>,
+}
+
+#[derive(Serialize)]
+struct Logit {
+    id: u32,
+    logit: f32,
+}
+
+impl Logits {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded, ids that it does not have, more than its context holds.
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        let file = load::open(&self.run.model.model)?;
+        let tokenizer = TokenizerSpec::from_gguf(&file)
+            .and_then(Tokenizer::from_spec)
+            .ok();
+        // A test of a model may look beyond what it was trained for.
+        let needed = u32::try_from(self.ids.0.len()).unwrap_or(u32::MAX);
+        if self.run.ctx.is_some_and(|ctx| ctx < needed) {
+            let message = format!("--ctx must hold the {needed} tokens of --ids");
+            return Err(UsageError::new(message).into());
+        }
+        if self.top.is_none() && !self.json {
+            self.top = Some(DEFAULT_TOP);
+        }
+        let mut model = load::model(file, &self.run)?;
+        let positions = self.positions(&mut model)?;
+        if self.json {
+            output::write_json(&Report {
+                model: self.run.model.model.to_string(),
+                vocab: model.vocab_len(),
+                positions,
+            })?;
+        } else {
+            for position in &positions {
+                output::write(&text(position, tokenizer.as_ref()))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn positions(&self, model: &mut Model) -> anyhow::Result<Vec<Position>> {
+        let mut positions = Vec::new();
+        let mut logits = Vec::new();
+        let ids = &self.ids.0;
+        let (mut at, last) = (0, ids.len() - 1);
+        for chunk in ids.chunks(CHUNK) {
+            let logits_of = if self.last {
+                LogitsOf::Last
+            } else {
+                LogitsOf::All
+            };
+            model
+                .eval(chunk, logits_of, &mut logits)
+                .context("cannot evaluate the tokens")?;
+            let mut rows = logits.chunks_exact(model.vocab_len());
+            for &id in chunk {
+                if !self.last || at == last {
+                    let row = rows.next().context("the model gave too few logits")?;
+                    positions.push(self.position(at, id, row));
+                }
+                at += 1;
+            }
+        }
+        Ok(positions)
+    }
+
+    fn position(&self, position: usize, id: u32, logits: &[f32]) -> Position {
+        Position {
+            position,
+            id,
+            top: self.top.map(|k| top(logits, k)),
+            logits: self.top.is_none().then(|| logits.to_vec()),
+        }
+    }
+}
+
+/// The `k` greatest logits, the greatest first, equal ones by id.
+fn top(logits: &[f32], k: usize) -> Vec<Logit> {
+    let mut all: Vec<Logit> = (0..)
+        .zip(logits)
+        .map(|(id, &logit)| Logit { id, logit })
+        .collect();
+    all.sort_by(|a, b| b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id)));
+    all.truncate(k);
+    all
+}
+
+fn text(position: &Position, tokenizer: Option<&Tokenizer>) -> String {
+    let mut table = Table::new(&[">id", ">logit", "token"]);
+    for Logit { id, logit } in position.top.iter().flatten() {
+        let token = tokenizer.and_then(|tokenizer| tokenizer.token_bytes(*id).ok());
+        let token = token.map(|bytes| format!("{:?}", String::from_utf8_lossy(&bytes)));
+        table.row([
+            id.to_string(),
+            format!("{logit:.4}"),
+            token.unwrap_or_default(),
+        ]);
+    }
+    format!(
+        "after token {} at position {}:\n{}",
+        position.id,
+        position.position,
+        table.render("  ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_separated_by_commas_or_spaces() {
+        let ids: TokenIds = "1, 2 3,4\n".parse().unwrap();
+        assert_eq!(ids.0, [1, 2, 3, 4]);
+        assert!("".parse::<TokenIds>().is_err());
+        assert!("1,-2".parse::<TokenIds>().is_err());
+        assert!("4294967296".parse::<TokenIds>().is_err());
+    }
+
+    #[test]
+    fn the_top_is_in_falling_order_and_ties_go_by_id() {
+        let top = top(&[1.0, 3.0, 2.0, 3.0], 3);
+        let ids: Vec<u32> = top.iter().map(|logit| logit.id).collect();
+        assert_eq!(ids, [1, 3, 2]);
+    }
+}

@@ -1,0 +1,83 @@
+//! The command line and its subcommands, one file each.
+
+mod bench;
+mod chat;
+mod devices;
+mod generate;
+mod inspect;
+mod logits;
+mod test_ops;
+mod tokenize;
+
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser, Subcommand};
+
+/// Runs AI models on your own machine.
+///
+/// kovar reads GGUF model files, the ones that llama.cpp reads, and runs them on the CPU. A small
+/// story model is part of the program, so that it has something to say without any file.
+#[derive(Parser, Debug)]
+#[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Log more to stderr: -v, -vv, -vvv. The variable KOVAR_LOG says it in detail, by module.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar generate                                  a story by the embedded model
+  kovar generate -m model.gguf \"The capital of France is\" -n 20 --temp 0
+  kovar chat -m model.gguf                        a conversation; Ctrl-D leaves it
+  kovar chat -m model.gguf \"What is a tensor?\"    one answer
+  kovar inspect model.gguf                        what is in the file
+  kovar bench -m model.gguf                       how fast it runs here
+
+`kovar COMMAND --help` tells more and has examples of its own.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.";
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Generate(generate::Generate),
+    Chat(chat::Chat),
+    Tokenize(tokenize::Tokenize),
+    Logits(logits::Logits),
+    Inspect(inspect::Inspect),
+    Bench(bench::Bench),
+    Devices(devices::Devices),
+    TestOps(test_ops::TestOps),
+}
+
+impl Cli {
+    /// Runs the subcommand and gives the exit code of the program.
+    ///
+    /// # Errors
+    /// What the subcommand could not do.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Generate(command) => command.run(),
+            Command::Chat(command) => command.run(),
+            Command::Tokenize(command) => command.run(),
+            Command::Logits(command) => command.run(),
+            Command::Inspect(command) => command.run(),
+            Command::Bench(command) => command.run(),
+            Command::Devices(command) => command.run(),
+            Command::TestOps(command) => command.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

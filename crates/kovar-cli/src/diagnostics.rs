@@ -1,0 +1,114 @@
+//! What goes to stderr: the log, notes and errors.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+/// The environment variable that chooses what is logged, as tracing's `EnvFilter` reads it.
+const LOG_VARIABLE: &str = "KOVAR_LOG";
+
+/// The exit code of a command line that makes no sense.
+const USAGE: u8 = 2;
+
+/// The exit code of a program that Ctrl-C ended: 128 and the number of the signal.
+pub const INTERRUPTED: u8 = 130;
+
+/// Starts the log on stderr: warnings only, or more by `-v`, or what `KOVAR_LOG` says.
+pub fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(verbose > 1)
+        .init();
+}
+
+/// A value on the command line that cannot be used.
+#[derive(Debug)]
+pub struct UsageError(String);
+
+impl UsageError {
+    /// An error that says `message` and ends the program with exit code 2.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Writes a line to stderr. That it may be closed is no reason to fail.
+pub fn note(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes an error with its causes to stderr and gives the exit code for it. A reader of stdout
+/// that went away is no error.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    note(format_args!("error: {}", with_causes(error)));
+    if error.is::<UsageError>() {
+        note("\nFor more information, try '--help'.");
+        return ExitCode::from(USAGE);
+    }
+    ExitCode::FAILURE
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The messages of an error and its causes, without those that another one quotes already.
+pub fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    let mut last = String::new();
+    for cause in error.chain() {
+        let message = cause.to_string();
+        if last.contains(&message) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&message);
+        last = message;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn causes_follow_the_error_and_none_is_told_twice() {
+        let error: anyhow::Error = Err::<(), _>(UsageError::new("no such thing"))
+            .context("reading it: no such thing")
+            .context("cannot start")
+            .unwrap_err();
+        assert_eq!(
+            with_causes(&error),
+            "cannot start: reading it: no such thing"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Progress of long work on stderr. Nothing is shown where stderr is no terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// Work of which it isn't known how long it takes.
+pub fn spinner(message: String) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(message);
+    spinner.enable_steady_tick(TICK);
+    spinner
+}
+
+/// Work of `total` steps.
+pub fn bar(message: &'static str, total: usize) -> ProgressBar {
+    let bar = ProgressBar::new(total as u64).with_message(message);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}

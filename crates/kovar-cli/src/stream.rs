@@ -1,0 +1,146 @@
+//! Running a generation with its text on stdout, its progress on stderr and Ctrl-C heard.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use kovar::{FinishReason, Generation, LanguageModelError, Progress};
+use serde::Serialize;
+
+use crate::interrupt::Interrupt;
+use crate::{format, output, progress};
+
+/// Prompts shorter than this show no progress, in tokens.
+const LONG_PROMPT: usize = 512;
+
+/// What a generation tells of its progress.
+pub type OnProgress<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
+
+/// Runs `generate`. With `shown`, its text goes to stdout as it is made, behind `shown` and with a
+/// newline at the end; nothing is written if it fails before it begins. Ctrl-C ends it as
+/// [`FinishReason::Cancelled`].
+///
+/// # Errors
+/// Those of `generate`; stdout is closed or full.
+pub fn stream(
+    interrupt: &Interrupt,
+    shown: Option<&str>,
+    generate: impl FnOnce(&mut OnProgress<'_>) -> Result<Generation, LanguageModelError>,
+) -> anyhow::Result<Generation> {
+    let listening = interrupt.listen();
+    let mut bar: Option<ProgressBar> = None;
+    let mut failure: Option<io::Error> = None;
+    let mut prefix = shown;
+    let result = generate(&mut |told| {
+        let mut written = prefix.take().map_or(Ok(()), output::write);
+        match told {
+            Progress::Prompt { done, total } => show_prompt(&mut bar, done, total),
+            Progress::Text(text) if shown.is_some() && written.is_ok() => {
+                written = output::write(text);
+            }
+            Progress::Text(_) => {}
+        }
+        if let Err(error) = written {
+            failure = Some(error);
+            return ControlFlow::Break(());
+        }
+        if interrupt.is_requested() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    drop(listening);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    let generation = result?;
+    if shown.is_some() && !generation.text.ends_with('\n') {
+        output::write("\n")?;
+    }
+    Ok(generation)
+}
+
+fn show_prompt(bar: &mut Option<ProgressBar>, done: usize, total: usize) {
+    if total < LONG_PROMPT {
+        return;
+    }
+    let bar = bar.get_or_insert_with(|| progress::bar("reading the prompt", total));
+    bar.set_position(done as u64);
+    if done == total {
+        bar.finish_and_clear();
+    }
+}
+
+/// The name of a finish reason in JSON.
+pub fn finish_name(finish: &FinishReason) -> &'static str {
+    match finish {
+        FinishReason::End => "end",
+        FinishReason::Stop(_) => "stop",
+        FinishReason::MaxTokens => "max_tokens",
+        FinishReason::ContextFull => "context_full",
+        FinishReason::Cancelled => "cancelled",
+        _ => "other",
+    }
+}
+
+/// How many tokens were evaluated and made, and how fast.
+#[derive(Debug, Serialize)]
+pub struct Timings {
+    prompt_tokens: usize,
+    prompt_seconds: f64,
+    prompt_tokens_per_second: f64,
+    generated_tokens: usize,
+    generate_seconds: f64,
+    generated_tokens_per_second: f64,
+}
+
+impl Timings {
+    /// The figures of a generation.
+    pub fn of(generation: &Generation) -> Self {
+        let tokens = generation.tokens.len();
+        Self {
+            prompt_tokens: generation.prompt_evaluated,
+            prompt_seconds: generation.prompt_time.as_secs_f64(),
+            prompt_tokens_per_second: format::rate(
+                generation.prompt_evaluated,
+                generation.prompt_time,
+            ),
+            generated_tokens: tokens,
+            generate_seconds: generation.generate_time.as_secs_f64(),
+            generated_tokens_per_second: format::rate(tokens, generation.generate_time),
+        }
+    }
+}
+
+/// The figures of a generation in one line.
+pub fn statistics(generation: &Generation) -> String {
+    let part = |name: &str, tokens: usize, time: Duration| {
+        format!(
+            "{name}: {} in {} ({:.1} tokens/s)",
+            format::plural(tokens, "token"),
+            format::duration(time),
+            format::rate(tokens, time)
+        )
+    };
+    let finish = match &generation.finish {
+        FinishReason::End => "the model ended the text".to_owned(),
+        FinishReason::Stop(stop) => format!("stopped at {stop:?}"),
+        FinishReason::MaxTokens => "the token limit was reached".to_owned(),
+        FinishReason::ContextFull => "the context is full (see --ctx)".to_owned(),
+        FinishReason::Cancelled => "interrupted".to_owned(),
+        other => format!("{other:?}"),
+    };
+    format!(
+        "[{}, {}; {finish}]",
+        part(
+            "prompt",
+            generation.prompt_evaluated,
+            generation.prompt_time
+        ),
+        part("text", generation.tokens.len(), generation.generate_time),
+    )
+}

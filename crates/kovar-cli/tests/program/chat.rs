@@ -1,0 +1,72 @@
+use crate::{kovar, kovar_with_stdin};
+
+#[test]
+fn one_message_gets_one_answer_and_the_fall_back_is_named() {
+    let run = kovar(&["chat", "--temp", "0", "-n", "8", "Tell me a story."]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.trim().len() > 4, "{}", run.stdout);
+    assert!(run.stderr.contains("no chat template"), "{}", run.stderr);
+    assert!(run.stderr.contains("User: / Assistant:"), "{}", run.stderr);
+    assert!(run.stderr.contains("llama-stories"), "{}", run.stderr);
+}
+
+#[test]
+fn a_conversation_over_a_pipe_answers_line_by_line() {
+    let args = ["chat", "--temp", "0", "-n", "4", "--json", "-q"];
+    let output = kovar_with_stdin(&args, b"One day\n\n/reset\nOne day\n/what\n/exit\nnever\n");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let answers: Vec<serde_json::Value> = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers[0]["text"], answers[1]["text"]);
+    assert_eq!(answers[0]["message"], "One day");
+    assert!(
+        output.stderr.contains("unknown command /what"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn a_message_that_does_not_fit_does_not_end_the_conversation() {
+    let long = "Once upon a time. ".repeat(200);
+    let input = format!("{long}\nOne day\n");
+    let args = ["chat", "--temp", "0", "-n", "4", "--json"];
+    let output = kovar_with_stdin(&args, input.as_bytes());
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("error: "), "{}", output.stderr);
+    assert_eq!(output.stdout.lines().count(), 1);
+}
+
+#[test]
+fn the_system_text_comes_first() {
+    let args = ["chat", "--temp", "0", "-n", "6", "-q", "--json", "Hello"];
+    let plain = kovar(&args).json();
+    let system = kovar(&[&args[..], &["--system", "A fox named Ruby."]].concat()).json();
+    let tokens = |report: &serde_json::Value| report["timings"]["prompt_tokens"].as_u64();
+    assert!(tokens(&system) > tokens(&plain));
+}
+
+/// Needs the chat model that `scripts/test` fetches, named by `KOVAR_SMOLLM2`.
+#[test]
+#[ignore = "needs SmolLM2-135M-Instruct.Q4_1.gguf, named by KOVAR_SMOLLM2"]
+fn smollm2_knows_the_capital_of_france() {
+    let file = std::env::var("KOVAR_SMOLLM2").expect("KOVAR_SMOLLM2 names the model file");
+    let args = [
+        "chat",
+        "-m",
+        &file,
+        "--temp",
+        "0",
+        "-n",
+        "32",
+        "What is the capital of France?",
+    ];
+    let run = kovar(&args);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("Paris"), "{}", run.stdout);
+    assert!(!run.stderr.contains("no chat template"), "{}", run.stderr);
+}

@@ -1,0 +1,133 @@
+use std::fs;
+
+use crate::{demo_file, kovar, kovar_with_stdin, repository_file, text};
+
+/// Every command that opens a model, with `file` as its model.
+fn commands(file: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["inspect", file],
+        vec!["tokenize", "-m", file, "a"],
+        vec!["logits", "-m", file, "--ids", "1"],
+        vec!["generate", "-m", file, "a"],
+        vec!["chat", "-m", file, "a"],
+        vec!["bench", "-m", file],
+    ]
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let demo = fs::read(demo_file()).unwrap();
+    fs::write(at("empty"), b"").unwrap();
+    fs::write(at("text"), b"this is not a model file, it is text").unwrap();
+    fs::write(at("cut"), &demo[..1000]).unwrap();
+    fs::write(at("shortened"), &demo[..demo.len() - 1]).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    for (name, reason) in [
+        ("missing", "No such file"),
+        ("empty", "is empty"),
+        ("text", "not a GGUF file"),
+        ("cut", ""),
+        ("shortened", ""),
+        ("directory", "is a directory"),
+    ] {
+        let path = at(name);
+        for command in commands(text(&path)) {
+            let message = kovar(&command).failed(1);
+            assert!(message.contains(text(&path)), "{command:?}: {message}");
+            assert!(message.contains(reason), "{command:?}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_file_without_a_model_or_a_tokenizer_says_so() {
+    let vocabulary = repository_file("crates/kovar-text/tests/data/tok-bpe.gguf");
+    let message = kovar(&["generate", "-m", text(&vocabulary), "a"]).failed(1);
+    assert!(message.contains("cannot load"), "{message}");
+    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let message = kovar(&["generate", "-m", text(&headless), "a"]).failed(1);
+    assert!(message.contains("tokenizer.ggml.model"), "{message}");
+    let message = kovar(&["tokenize", "-m", text(&headless), "a"]).failed(1);
+    assert!(message.contains("tokenizer.ggml.model"), "{message}");
+}
+
+#[test]
+fn wrong_usage_ends_with_code_2_and_names_the_option() {
+    for (args, named) in [
+        (&["generate", "--temp", "-1", "a"][..], "--temp"),
+        (&["generate", "--temp", "nan", "a"], "--temp"),
+        (&["generate", "--temp", "warm", "a"], "--temp"),
+        (&["generate", "--top-p", "1.5", "a"], "--top-p"),
+        (&["generate", "--min-p", "-0.1", "a"], "--min-p"),
+        (
+            &["generate", "--repeat-penalty", "0", "a"],
+            "--repeat-penalty",
+        ),
+        (
+            &["generate", "--frequency-penalty", "inf", "a"],
+            "--frequency-penalty",
+        ),
+        (&["generate", "--stop", "", "a"], "--stop"),
+        (&["generate", "-n", "-2", "a"], "--max-tokens"),
+        (&["generate", "--ctx", "0", "a"], "--ctx"),
+        (&["generate", "--cache-type", "q4_k", "a"], "--cache-type"),
+        (&["generate", "--threads", "0", "a"], "--threads"),
+        (&["generate", "--simd", "sse9", "a"], "--simd"),
+        (&["generate", "--device", "tpu", "a"], "known: cpu"),
+        (&["generate", "--no-such-flag"], "--no-such-flag"),
+        (&["logits", "--ids", "1,x"], "--ids"),
+        (&["logits", "--ids", ""], "--ids"),
+        (&["logits"], "--ids"),
+        (&["bench", "-p", "0", "-n", "0"], "nothing to measure"),
+        (&["bench", "-r", "0"], "--repeats"),
+        (&["test-ops", "--op", "frobnicate"], "known: "),
+        (&["test-ops", "--mode", "guess"], "--mode"),
+        (&["frobnicate"], "frobnicate"),
+        (&["chat", " "], "the message is empty"),
+        (&["generate", ""], "the prompt is empty"),
+    ] {
+        let message = kovar(args).failed(2);
+        assert!(message.contains(named), "{args:?}: {message}");
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        let message = kovar(&["generate", "--simd", "neon", "a"]).failed(2);
+        assert!(message.contains("neon"), "{message}");
+    }
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_refused() {
+    for args in [&["generate", "-"], &["tokenize", "-"], &["chat", "-"]] {
+        let message = kovar_with_stdin(args, b"ab\xff").failed(2);
+        assert!(message.contains("UTF-8 (at byte 2)"), "{message}");
+    }
+}
+
+#[test]
+fn a_prompt_beyond_the_context_is_an_error_before_anything_is_written() {
+    let prompt = "Once upon a time. ".repeat(200);
+    let message = kovar(&["generate", &prompt]).failed(1);
+    assert!(message.contains("512"), "{message}");
+    let message = kovar(&["generate", "--ctx", "3", "Once upon a time"]).failed(1);
+    assert!(message.contains("holds 3 tokens"), "{message}");
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    let help = kovar(&["--help"]).ok();
+    for command in [
+        "generate", "chat", "tokenize", "logits", "inspect", "bench", "devices", "test-ops",
+    ] {
+        assert!(help.contains(command), "{help}");
+        let help = kovar(&[command, "--help"]).ok();
+        assert!(help.contains("Examples:"), "{help}");
+    }
+    assert!(
+        kovar(&["--version"])
+            .ok()
+            .contains(env!("CARGO_PKG_VERSION"))
+    );
+}

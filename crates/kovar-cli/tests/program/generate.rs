@@ -1,0 +1,206 @@
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::{command, goldens, ids, kovar, kovar_with_stdin};
+
+/// Greedy ids that the Q8_0 file shares with the f16 weights before a near tie can part them.
+const SHARED_IDS: usize = 16;
+
+#[test]
+fn greedy_text_of_the_demo_model_follows_the_reference() {
+    let mut whole = 0;
+    for golden in goldens() {
+        let args = [
+            "generate",
+            "--temp",
+            "0",
+            "-n",
+            "64",
+            "--json",
+            &golden.prompt,
+        ];
+        let report = kovar(&args).json();
+        let found = ids(&report["tokens"]);
+        assert_eq!(found.len(), 64);
+        let shared = found
+            .iter()
+            .zip(&golden.greedy_ids)
+            .take_while(|(a, b)| a == b);
+        let shared = shared.count();
+        assert!(
+            shared >= SHARED_IDS,
+            "{}: {shared} ids agree",
+            golden.prompt
+        );
+        whole += usize::from(shared == 64);
+        assert_eq!(report["finish_reason"], "max_tokens");
+        assert_eq!(report["timings"]["prompt_tokens"], golden.prompt_ids.len());
+    }
+    assert!(whole >= 2, "{whole} of the texts agree to the end");
+}
+
+#[test]
+fn the_demo_model_tells_a_story_to_its_end() {
+    let run = kovar(&["generate", "--temp", "0"]);
+    assert_eq!(run.code, Some(0));
+    assert!(
+        run.stdout.starts_with("Once upon a time, there was a"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.ends_with('\n'));
+    assert!(!run.stdout.contains("endoftext"));
+    assert!(run.stdout.len() > 200, "{}", run.stdout);
+    assert!(run.stderr.contains("tokens/s"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("the model ended the text"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn quiet_says_nothing_on_stderr() {
+    let run = kovar(&["generate", "--temp", "0", "-n", "3", "--quiet"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_prompt_may_come_over_stdin() {
+    let args = ["generate", "--temp", "0", "-n", "8", "-q"];
+    let argument = kovar(&[&args[..], &["In a small village,"]].concat()).ok();
+    assert_eq!(
+        kovar_with_stdin(&args, b"In a small village,\n").ok(),
+        argument
+    );
+    let dash = [&args[..], &["-"]].concat();
+    assert_eq!(
+        kovar_with_stdin(&dash, b"In a small village,").ok(),
+        argument
+    );
+    assert!(argument.starts_with("In a small village,"));
+    let bare = [&args[..], &["--no-echo", "In a small village,"]].concat();
+    assert_eq!(
+        format!("In a small village,{}", kovar(&bare).ok()),
+        argument
+    );
+}
+
+#[test]
+fn a_stop_string_ends_the_text_and_is_no_part_of_it() {
+    let whole = kovar(&["generate", "--temp", "0", "--json"]).json();
+    let whole = whole["text"].as_str().unwrap().to_owned();
+    let args = [
+        "generate", "--temp", "0", "--json", "--stop", "QQ", "--stop", ".",
+    ];
+    let report = kovar(&args).json();
+    assert_eq!(report["finish_reason"], "stop");
+    assert_eq!(report["stop"], ".");
+    assert_eq!(report["text"].as_str(), whole.split('.').next());
+}
+
+#[test]
+fn no_tokens_give_no_text() {
+    let report = kovar(&["generate", "-n", "0", "--json"]).json();
+    assert_eq!(report["text"], "");
+    assert_eq!(ids(&report["tokens"]), []);
+    assert_eq!(report["finish_reason"], "max_tokens");
+    assert_eq!(
+        kovar(&["generate", "-n", "0", "-q", "a fox"]).ok(),
+        "a fox\n"
+    );
+}
+
+#[test]
+fn a_full_context_ends_the_text() {
+    let args = [
+        "generate",
+        "--ctx",
+        "16",
+        "--temp",
+        "0",
+        "--ignore-eos",
+        "--json",
+    ];
+    let report = kovar(&args).json();
+    assert_eq!(report["finish_reason"], "context_full");
+    let prompt = report["timings"]["prompt_tokens"].as_u64().unwrap();
+    assert_eq!(ids(&report["tokens"]).len() as u64, 16 - prompt + 1);
+}
+
+#[test]
+fn one_seed_gives_one_text() {
+    let text = |seed: &str| {
+        let args = [
+            "generate", "-n", "40", "--temp", "1.5", "--seed", seed, "--json",
+        ];
+        let report = kovar(&args).json();
+        assert_eq!(report["seed"].to_string(), seed);
+        report["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text("7"), text("7"));
+    assert_ne!(text("7"), text("8"));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let args = ["generate", "--temp", "0", "--ignore-eos", "-n", "400"];
+    let mut child = command(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 4];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut first).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(&first, b"Once");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = command(&["generate", "-n", "4"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("error: "), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_the_text_so_far() {
+    let args = ["generate", "--temp", "0", "--ignore-eos", "--ctx", "100000"];
+    let mut child = command(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut text = vec![0; 60];
+    stdout.read_exact(&mut text).unwrap();
+    let id = child.id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &id])
+        .status();
+    assert!(kill.unwrap().success());
+    stdout.read_to_end(&mut text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.starts_with("Once upon a time") && text.ends_with('\n'),
+        "{text}"
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("interrupted"), "{stderr}");
+}

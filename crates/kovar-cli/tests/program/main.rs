@@ -1,0 +1,124 @@
+//! The program as a user runs it.
+
+mod chat;
+mod devices;
+mod errors;
+mod generate;
+mod inspect;
+mod logits;
+mod measure;
+mod tokenize;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What a run of the program left.
+struct Run {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    /// Stdout of a run that ended well.
+    fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "stderr: {}", self.stderr);
+        self.stdout
+    }
+
+    /// Stdout of a run that ended well, as JSON.
+    fn json(self) -> serde_json::Value {
+        let text = self.ok();
+        assert_eq!(text.trim_end().lines().count(), 1, "one line: {text}");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// Stderr of a run that failed with `code` and wrote nothing to stdout.
+    fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "stderr: {}", self.stderr);
+        assert_eq!(self.stdout, "");
+        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self.stderr
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kovar"));
+    command
+        .args(args)
+        .env_remove("KOVAR_LOG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program with these arguments and an empty stdin.
+fn kovar(args: &[&str]) -> Run {
+    command(args).output().expect("the program starts").into()
+}
+
+/// Runs the program with `input` on its stdin.
+fn kovar_with_stdin(args: &[&str], input: &[u8]) -> Run {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("stdin is a pipe");
+    // A program that doesn't read all of it is none the worse for it.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().expect("the program ends").into()
+}
+
+fn repository_file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
+fn demo_file() -> PathBuf {
+    repository_file("models/llama-story-6m/llama-story-6m-q8_0.gguf")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+/// A prompt of the golden file with the ids of the tokens that follow it.
+struct Golden {
+    prompt: String,
+    prompt_ids: Vec<u32>,
+    greedy_ids: Vec<u32>,
+}
+
+fn ids(value: &serde_json::Value) -> Vec<u32> {
+    let ids = value.as_array().expect("an array of ids").iter();
+    ids.map(|id| id.as_u64().expect("an id") as u32).collect()
+}
+
+/// The cases of `golden.json`, made in f32 from the f16 weights.
+fn goldens() -> Vec<Golden> {
+    let path = repository_file("models/llama-story-6m/golden.json");
+    let text = std::fs::read_to_string(path).expect("golden.json can be read");
+    let golden: serde_json::Value = serde_json::from_str(&text).expect("golden.json is JSON");
+    let cases = golden["cases"].as_array().expect("golden.json has cases");
+    let cases = cases.iter().map(|case| Golden {
+        prompt: case["prompt"].as_str().expect("a prompt").to_owned(),
+        prompt_ids: ids(&case["prompt_ids"]),
+        greedy_ids: ids(&case["greedy_ids"]),
+    });
+    cases.collect()
+}

@@ -1,0 +1,107 @@
+//! The devices of this machine.
+
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+use kovar_cpu::simd::SimdLevel;
+use kovar_cpu::{CpuBackend, CpuError, CpuOptions};
+
+/// The names that [`DeviceOptions::device`] may have.
+pub const DEVICE_NAMES: &[&str] = &["cpu"];
+
+/// Which devices to use, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// The device's name, one of [`DEVICE_NAMES`]; all devices if not given.
+    pub device: Option<String>,
+    /// Threads of the CPU; as many as the process may run at once if not given.
+    pub threads: Option<usize>,
+    /// The vector instructions of the CPU; its best if not given.
+    pub simd: Option<SimdLevel>,
+}
+
+/// Why devices could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DevicesError {
+    /// A device that does not exist.
+    #[error("there is no device `{name}`; known: {}", DEVICE_NAMES.join(", "))]
+    UnknownDevice {
+        /// The name as given.
+        name: String,
+    },
+    /// Vector instructions that the CPU does not have.
+    #[error("this CPU has no {level}; it has {}", level_names(available))]
+    SimdLevel {
+        /// What was asked for.
+        level: SimdLevel,
+        /// What there is.
+        available: Vec<SimdLevel>,
+    },
+    /// The CPU backend could not be made.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+}
+
+fn level_names(levels: &[SimdLevel]) -> String {
+    let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
+    names.join(", ")
+}
+
+/// The devices that `options` ask for, the preferred one first.
+///
+/// # Errors
+/// See [`DevicesError`].
+pub fn devices(options: &DeviceOptions) -> Result<Vec<Arc<dyn Backend>>, DevicesError> {
+    match options.device.as_deref() {
+        None | Some("cpu") => Ok(vec![Arc::new(cpu(options)?)]),
+        Some(name) => Err(DevicesError::UnknownDevice {
+            name: name.to_owned(),
+        }),
+    }
+}
+
+fn cpu(options: &DeviceOptions) -> Result<CpuBackend, DevicesError> {
+    let mut cpu = CpuOptions::new();
+    if let Some(threads) = options.threads {
+        cpu = cpu.threads(threads);
+    }
+    if let Some(level) = options.simd {
+        if !level.is_available() {
+            return Err(DevicesError::SimdLevel {
+                level,
+                available: SimdLevel::available(),
+            });
+        }
+        cpu = cpu.simd(level);
+    }
+    Ok(CpuBackend::new(cpu)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_device_is_an_error_that_names_the_known_ones() {
+        let options = DeviceOptions {
+            device: Some("tpu".to_owned()),
+            ..DeviceOptions::default()
+        };
+        let error = devices(&options).unwrap_err();
+        assert_eq!(error.to_string(), "there is no device `tpu`; known: cpu");
+    }
+
+    #[test]
+    fn the_cpu_has_the_threads_and_the_level_asked_for() {
+        let options = DeviceOptions {
+            device: Some("cpu".to_owned()),
+            threads: Some(3),
+            simd: Some(SimdLevel::Portable),
+        };
+        let devices = devices(&options).unwrap();
+        let info = devices[0].info();
+        assert_eq!((info.id.as_str(), info.threads), ("cpu", Some(3)));
+        assert!(info.features.iter().any(|feature| feature == "portable"));
+    }
+}

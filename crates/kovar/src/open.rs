@@ -1,0 +1,45 @@
+//! From a model file to a language model in one call.
+
+use std::path::Path;
+
+use kovar_formats::{Gguf, GgufError};
+use kovar_text::{LanguageModel, LanguageModelError, ModelOptions};
+
+use crate::devices::{DeviceOptions, DevicesError, devices};
+
+/// Why a model file could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file cannot be read or is damaged.
+    #[error(transparent)]
+    File(#[from] GgufError),
+    /// The devices cannot be made.
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
+    /// The file holds no language model that kovar runs, or there is no memory for it.
+    #[error(transparent)]
+    Model(#[from] LanguageModelError),
+}
+
+/// Opens the GGUF file at `path` on the default devices with the default options.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open(path: impl AsRef<Path>) -> Result<LanguageModel, OpenError> {
+    let file = Gguf::open(path)?;
+    load(file, &ModelOptions::default(), &DeviceOptions::default())
+}
+
+/// Loads the language model in `file` onto the devices that `device_options` ask for.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn load(
+    file: Gguf,
+    model_options: &ModelOptions,
+    device_options: &DeviceOptions,
+) -> Result<LanguageModel, OpenError> {
+    let devices = devices(device_options)?;
+    Ok(LanguageModel::load(file, devices, model_options)?)
+}
