@@ -154,7 +154,7 @@ fn bench_float(bencher: Bencher<'_, '_>, case: Case, m: usize) {
     }
     let x = random_rows(m * k);
     let mut y = vec![0.0; m * n];
-    let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m, k);
+    let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m);
     let mut scratch = AlignedBytes::zeroed(bytes).unwrap();
     let dtype = FloatDType::try_from(dtype).unwrap();
     let mut run = || {

@@ -6,15 +6,19 @@ use std::time::Instant;
 use crate::buffer::{AlignedBytes, OutOfHostMemory};
 use crate::pool::ThreadPool;
 
-/// Bytes read per pass: well beyond the caches that a few cores have to themselves.
+/// Bytes of the buffer: well beyond the caches that a few cores have to themselves.
 const BUFFER_BYTES: usize = 256 << 20;
+
+/// Bytes timed at once: about a millisecond's, so that most windows pass without an interruption.
+const WINDOW_BYTES: usize = 32 << 20;
 
 /// Bytes of one chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 
-const PASSES: usize = 8;
+const PASSES: usize = 6;
 
-/// The best rate, in bytes per second, at which the pool's threads read a 256 MiB buffer.
+/// The rate, in bytes per second, at which the pool's threads read memory: the best 32 MiB window
+/// of several passes over a 256 MiB buffer.
 ///
 /// # Errors
 /// [`OutOfHostMemory`] if the buffer cannot be allocated.
@@ -28,23 +32,33 @@ pub fn measure_read_bandwidth(pool: &ThreadPool) -> Result<f64, OutOfHostMemory>
     let words_per_chunk = CHUNK_BYTES / size_of::<u64>();
     let sum = AtomicU64::new(0);
     let mut best = f64::INFINITY;
-    for _ in 0..PASSES {
+    let windows = words.chunks_exact(WINDOW_BYTES / size_of::<u64>());
+    for window in std::iter::repeat_n(windows, PASSES).flatten() {
         let start = Instant::now();
-        pool.run(BUFFER_BYTES / CHUNK_BYTES, &|chunk, _| {
-            let part = &words[chunk * words_per_chunk..][..words_per_chunk];
-            let mut lanes = [0u64; 32];
-            for group in part.chunks_exact(lanes.len()) {
-                for (lane, word) in lanes.iter_mut().zip(group) {
-                    *lane = lane.wrapping_add(*word);
+        pool.run(WINDOW_BYTES / CHUNK_BYTES, &|chunk, _| {
+            let part = &window[chunk * words_per_chunk..][..words_per_chunk];
+            // Several streams at once: one alone does not keep enough reads in flight.
+            let (first, second) = part.split_at(part.len() / 2);
+            let streams = [first, second].map(|half| half.split_at(half.len() / 2));
+            let mut lanes = [[0u64; 4]; 4];
+            for i in 0..words_per_chunk / 16 {
+                let [(a, b), (c, d)] = streams;
+                for (lanes, stream) in lanes.iter_mut().zip([a, b, c, d]) {
+                    for (lane, word) in lanes.iter_mut().zip(&stream[4 * i..4 * i + 4]) {
+                        *lane = lane.wrapping_add(*word);
+                    }
                 }
             }
-            let total = lanes.iter().fold(0u64, |a, b| a.wrapping_add(*b));
+            let total = lanes
+                .as_flattened()
+                .iter()
+                .fold(0u64, |a, b| a.wrapping_add(*b));
             sum.fetch_add(total, Ordering::Relaxed);
         });
         best = best.min(start.elapsed().as_secs_f64());
     }
     std::hint::black_box(sum.into_inner());
-    Ok(BUFFER_BYTES as f64 / best)
+    Ok(WINDOW_BYTES as f64 / best)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn every_level_agrees_with_the_f64_product() {
                     .collect();
                 for level in SimdLevel::available() {
                     let mut y = vec![f32::NAN; m * y_stride];
-                    let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m, k);
+                    let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m);
                     let mut scratch = AlignedBytes::zeroed(bytes).unwrap();
                     w.multiply(
                         Kernels::for_level(level).unwrap(),

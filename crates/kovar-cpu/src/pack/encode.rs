@@ -19,7 +19,7 @@ impl PackedLayout {
     /// [`PackError::WrongSize`] if a slice has another length.
     pub fn pack(&self, src: &[u8], dst: &mut [u8], pool: &ThreadPool) -> Result<(), PackError> {
         let row_bytes = self.k() / self.dtype.block_len() * self.dtype.block_bytes();
-        let src_bytes = self.rows().checked_mul(row_bytes).unwrap_or(usize::MAX);
+        let src_bytes = self.rows().saturating_mul(row_bytes);
         self.check_size("file blocks", src_bytes, src.len())?;
         self.check_size("prepared bytes", self.bytes(), dst.len())?;
         let base = SharedMut::new(dst.as_mut_ptr());

@@ -1,5 +1,8 @@
 //! Kernels for AVX2 with FMA and F16C: a line of codes is two 32-byte vectors of 8 rows each.
 
+// Tiles are indexed by token and row, as in the formulas.
+#![allow(clippy::needless_range_loop)]
+
 use std::arch::x86_64::*;
 
 use super::activation::{self, CODE_BIAS, QuantizeCall};
@@ -272,7 +275,8 @@ unsafe fn float_tile<W: Float, const R: usize, const T: usize>(call: &FloatCall)
                     let w = W::load_one(call.w.add(r * call.w_stride + k * W::BYTES));
                     total += w * *call.x.add(t * call.x_stride + k);
                 }
-                call.y.add(t * call.y_stride + r).write(total);
+                let y = call.y.add(t * call.y_stride + r);
+                y.write(if call.add { *y + total } else { total });
             }
         }
     }

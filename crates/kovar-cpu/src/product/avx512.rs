@@ -1,9 +1,13 @@
 //! Kernels for AVX-512 with VNNI: one 64-byte vector is a line of codes (16 rows, 4 elements).
 
+// Tiles are indexed by token and row, as in the formulas.
+#![allow(clippy::needless_range_loop)]
+
 use std::arch::x86_64::*;
 
 use super::activation::{self, CODE_BIAS, QuantizeCall};
-use super::kernels::{FloatCall, FusedCall, Kernels, per_format};
+use super::avx512_float;
+use super::kernels::{FusedCall, Kernels, per_format};
 use super::panel::{
     DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
     scales_at,
@@ -24,7 +28,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<2, false>,
     ],
     fused: Some(per_format!(fused)),
-    float: [float::<F32>, float::<F16>, float::<BF16>],
+    float: avx512_float::FLOAT,
     float_rows: 4,
 };
 
@@ -32,7 +36,6 @@ pub(super) static KERNELS: Kernels = Kernels {
 /// As `QuantizeFn`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn quantize(call: &QuantizeCall) {
-    let (low, high) = (_mm512_set1_ps(-127.0), _mm512_set1_ps(127.0));
     let bias = _mm512_set1_epi32(CODE_BIAS);
     for t in 0..call.tokens {
         for b in 0..call.blocks {
@@ -40,20 +43,16 @@ unsafe fn quantize(call: &QuantizeCall) {
             // SAFETY: the block is inside the row of `x` and the tile.
             unsafe {
                 let x = call.x.add(t * call.stride + b * BLOCK_LEN);
-                let (x0, x1) = (_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(16)));
+                let x = [_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(16))];
                 // As integers magnitudes keep their order and NaNs come out on top.
-                let a0 = _mm512_castps_si512(_mm512_abs_ps(x0));
-                let a1 = _mm512_castps_si512(_mm512_abs_ps(x1));
-                let largest = _mm512_reduce_max_epi32(_mm512_max_epi32(a0, a1));
-                let d = f32::from_bits(largest as u32) / 127.0;
+                let largest = _mm512_max_epi32(
+                    _mm512_castps_si512(_mm512_abs_ps(x[0])),
+                    _mm512_castps_si512(_mm512_abs_ps(x[1])),
+                );
+                let d = f32::from_bits(_mm512_reduce_max_epi32(largest) as u32) / 127.0;
                 let mut q = [_mm512_setzero_si512(); 2];
                 if d > 0.0 && d.is_finite() {
-                    let d = _mm512_set1_ps(d);
-                    for (q, x) in q.iter_mut().zip([x0, x1]) {
-                        let x = _mm512_div_ps(x, d);
-                        let x = _mm512_min_ps(_mm512_max_ps(x, low), high);
-                        *q = _mm512_cvtps_epi32(x);
-                    }
+                    q = round_quotients(x, d);
                 }
                 let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q[0], q[1]));
                 let codes = call.out.add(parts.codes + t * BLOCK_LEN);
@@ -65,6 +64,34 @@ unsafe fn quantize(call: &QuantizeCall) {
             }
         }
     }
+}
+
+/// `x / d` rounded to integers, halves to even, and held to -127..=127.
+///
+/// Division is slow, so `x * (1 / d)` is rounded instead. For quotients up to 128 it is within
+/// 2^-15 of `x / d`; only if one of them is that close to where rounding changes, or `d` is so
+/// small that the reciprocal is not accurate, all are divided.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn round_quotients(x: [__m512; 2], d: f32) -> [__m512i; 2] {
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    let reciprocal = _mm512_set1_ps(1.0 / d);
+    let limit = _mm512_set1_ps(0.5 - 1.0 / 32768.0);
+    let q = x.map(|x| _mm512_mul_ps(x, reciprocal));
+    let rounded = q.map(|q| _mm512_roundscale_ps::<NEAREST>(q));
+    let far = |i: usize| {
+        let distance = _mm512_abs_ps(_mm512_sub_ps(q[i], rounded[i]));
+        _mm512_cmp_ps_mask::<_CMP_LT_OQ>(distance, limit)
+    };
+    if far(0) & far(1) == u16::MAX && (f32::MIN_POSITIVE..1e37).contains(&d) {
+        return rounded.map(|q| _mm512_cvtps_epi32(q));
+    }
+    let (low, high) = (_mm512_set1_ps(-127.0), _mm512_set1_ps(127.0));
+    let d = _mm512_set1_ps(d);
+    x.map(|x| {
+        let q = _mm512_div_ps(x, d);
+        _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(q, low), high))
+    })
 }
 
 /// The eight lines of signed codes of a block.
@@ -412,120 +439,5 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
     for (t, sum) in sums.iter().enumerate() {
         // SAFETY: `y` is writable for the first `rows` rows of each token.
         unsafe { store_rows(call.y.add(t * call.y_stride), call.rows, *sum) };
-    }
-}
-
-/// A plain float dtype.
-trait Float {
-    const BYTES: usize;
-    /// The first 16 elements at `at`, those outside `mask` zero.
-    ///
-    /// # Safety
-    /// The elements in `mask` are readable.
-    unsafe fn load(at: *const u8, mask: u16) -> __m512;
-}
-
-struct F32;
-struct F16;
-struct BF16;
-
-impl Float for F32 {
-    const BYTES: usize = 4;
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
-        // SAFETY: by the trait's contract.
-        unsafe { _mm512_maskz_loadu_ps(mask, at.cast()) }
-    }
-}
-
-impl Float for F16 {
-    const BYTES: usize = 2;
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
-        // SAFETY: by the trait's contract.
-        _mm512_cvtph_ps(unsafe { _mm256_maskz_loadu_epi16(mask, at.cast()) })
-    }
-}
-
-impl Float for BF16 {
-    const BYTES: usize = 2;
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
-        // SAFETY: by the trait's contract.
-        let halves = unsafe { _mm256_maskz_loadu_epi16(mask, at.cast()) };
-        let words = _mm512_cvtepu16_epi32(halves);
-        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
-    }
-}
-
-/// # Safety
-/// As `FloatFn`.
-unsafe fn float<W: Float>(call: &FloatCall) {
-    let mut row = 0;
-    while row < call.rows {
-        let rows = if call.rows - row >= 4 { 4 } else { 1 };
-        let mut t = 0;
-        while t < call.tokens {
-            let tokens = if call.tokens - t >= 4 { 4 } else { 1 };
-            // SAFETY: rows `row..row + rows` and tokens `t..t + tokens` are inside the call's.
-            unsafe {
-                let part = FloatCall {
-                    w: call.w.add(row * call.w_stride),
-                    x: call.x.add(t * call.x_stride),
-                    y: call.y.add(t * call.y_stride + row),
-                    ..*call
-                };
-                match (rows, tokens) {
-                    (4, 4) => float_tile::<W, 4, 4>(&part),
-                    (4, _) => float_tile::<W, 4, 1>(&part),
-                    (_, 4) => float_tile::<W, 1, 4>(&part),
-                    _ => float_tile::<W, 1, 1>(&part),
-                }
-            }
-            t += tokens;
-        }
-        row += rows;
-    }
-}
-
-/// # Safety
-/// As `FloatFn`, with `R` rows and `T` tokens.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn float_tile<W: Float, const R: usize, const T: usize>(call: &FloatCall) {
-    let mut sums = [[_mm512_setzero_ps(); R]; T];
-    let mut k = 0;
-    while k < call.k {
-        let mask = if call.k - k >= 16 {
-            u16::MAX
-        } else {
-            (1 << (call.k - k)) - 1
-        };
-        // SAFETY: the mask leaves out what is beyond the rows.
-        unsafe {
-            let mut w = [_mm512_setzero_ps(); R];
-            for r in 0..R {
-                w[r] = W::load(call.w.add(r * call.w_stride + k * W::BYTES), mask);
-            }
-            for t in 0..T {
-                let x = _mm512_maskz_loadu_ps(mask, call.x.add(t * call.x_stride + k));
-                for r in 0..R {
-                    sums[t][r] = _mm512_fmadd_ps(w[r], x, sums[t][r]);
-                }
-            }
-        }
-        k += 16;
-    }
-    for (t, sums) in sums.iter().enumerate() {
-        for (r, sum) in sums.iter().enumerate() {
-            // SAFETY: `y` has an element per row and token.
-            unsafe {
-                call.y
-                    .add(t * call.y_stride + r)
-                    .write(_mm512_reduce_add_ps(*sum))
-            };
-        }
     }
 }

@@ -7,15 +7,18 @@ use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
 use crate::pool::{SharedMut, ThreadPool};
 
-/// Up to this many tokens a product is bound by reading the weights and rows are taken one by
-/// one; beyond it goes through the GEMM crate.
+/// Up to this many tokens a product is bound by reading the weights, which are read once;
+/// beyond, it is blocked for the caches.
 const FEW_TOKENS: usize = 8;
 
-/// Weight rows of one chunk of a matrix-matrix product.
-const GEMM_ROWS: usize = 96;
+/// Weight rows of one block.
+const BLOCK_ROWS: usize = 64;
 
-/// Tokens of one chunk of a matrix-matrix product.
-const GEMM_TOKENS: usize = 256;
+/// Elements of a row in one block: four rows and six tokens of it stay in an L1 cache.
+const BLOCK_K: usize = 768;
+
+/// Tokens of one block: with `BLOCK_K` elements half of a usual L2 cache.
+const BLOCK_TOKENS: usize = 192;
 
 /// The least weight bytes worth a chunk of their own when few tokens are multiplied.
 const GRAIN_BYTES: usize = 16 << 10;
@@ -100,11 +103,11 @@ impl<'a> FloatMatrix<'a> {
     }
 
     /// Bytes of scratch memory, aligned to 64 bytes, that [`multiply`](Self::multiply) takes.
-    pub fn scratch_bytes(n_threads: usize, m: usize, k: usize) -> usize {
+    pub fn scratch_bytes(n_threads: usize, m: usize) -> usize {
         if m <= FEW_TOKENS {
             return 0;
         }
-        n_threads.saturating_mul(chunk_scratch(k))
+        n_threads.saturating_mul(BLOCK_BYTES)
     }
 
     /// `y[m, n] = x[m, k] * w[n, k]^T`, products and sums in f32.
@@ -129,12 +132,12 @@ impl<'a> FloatMatrix<'a> {
             self.multiply_few(kernels, pool, x, &y);
             return Ok(());
         }
-        let needed = Self::scratch_bytes(pool.n_threads(), x.rows(), self.k);
+        let needed = Self::scratch_bytes(pool.n_threads(), x.rows());
         let given = scratch.len();
         if given < needed || (needed > 0 && !scratch.as_ptr().addr().is_multiple_of(ALIGN)) {
             return Err(ProductError::Scratch { needed, given });
         }
-        self.multiply_many(pool, x, &y, scratch);
+        self.multiply_many(kernels, pool, x, &y, scratch);
         Ok(())
     }
 
@@ -169,78 +172,84 @@ impl<'a> FloatMatrix<'a> {
                     tokens: x.rows(),
                     y: y.as_mut_ptr().add(first),
                     y_stride: y.stride(),
+                    add: false,
                 });
             }
         });
     }
 
-    fn multiply_many(&self, pool: &ThreadPool, x: Rows<'_>, y: &RowsMut<'_>, scratch: &mut [u8]) {
-        let row_chunks = self.n.div_ceil(GEMM_ROWS);
-        let token_chunks = x.rows().div_ceil(GEMM_TOKENS);
+    fn multiply_many(
+        &self,
+        kernels: &'static Kernels,
+        pool: &ThreadPool,
+        x: Rows<'_>,
+        y: &RowsMut<'_>,
+        scratch: &mut [u8],
+    ) {
+        let row_blocks = self.n.div_ceil(BLOCK_ROWS);
+        let token_blocks = x.rows().div_ceil(BLOCK_TOKENS);
         let scratch = SharedMut::new(scratch.as_mut_ptr());
-        pool.run(row_chunks * token_chunks, &|chunk, worker| {
-            let first = chunk % row_chunks * GEMM_ROWS;
-            let rows = GEMM_ROWS.min(self.n - first);
-            let token = chunk / row_chunks * GEMM_TOKENS;
-            let tokens = GEMM_TOKENS.min(x.rows() - token);
-            // SAFETY: `scratch` has `chunk_scratch(k)` bytes for each worker, aligned for f32,
-            // and only this thread uses this worker's.
-            let panel = unsafe {
-                let start = scratch
-                    .get()
-                    .add(worker * chunk_scratch(self.k))
-                    .cast::<f32>();
-                std::slice::from_raw_parts_mut(start, rows * self.k)
+        pool.run(row_blocks * token_blocks, &|chunk, worker| {
+            let first = chunk % row_blocks * BLOCK_ROWS;
+            let rows = BLOCK_ROWS.min(self.n - first);
+            let token = chunk / row_blocks * BLOCK_TOKENS;
+            let tokens = BLOCK_TOKENS.min(x.rows() - token);
+            // SAFETY: `scratch` has `BLOCK_BYTES` for each worker, aligned for f32, and only this
+            // thread uses this worker's.
+            let block = unsafe {
+                let start = scratch.get().add(worker * BLOCK_BYTES).cast::<f32>();
+                std::slice::from_raw_parts_mut(start, BLOCK_ROWS * BLOCK_K)
             };
-            let (w, w_stride) = self.rows_as_f32(first, rows, panel);
-            // SAFETY: `w` is `rows` rows of `k` elements, `w_stride` apart; `x` and `y` have the
-            // tokens and columns; no other chunk writes this part of `y`.
-            unsafe {
-                gemm::gemm(
-                    tokens,
-                    rows,
-                    self.k,
-                    y.as_mut_ptr().add(token * y.stride() + first),
-                    1,
-                    y.stride() as isize,
-                    false,
-                    x.as_ptr().add(token * x.stride()),
-                    1,
-                    x.stride() as isize,
-                    w,
-                    w_stride as isize,
-                    1,
-                    0.0,
-                    1.0,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
+            for from in (0..self.k.max(1)).step_by(BLOCK_K) {
+                let k = BLOCK_K.min(self.k - from);
+                let (w, w_stride) = self.block_as_f32(first, rows, from, k, block);
+                for row in (0..rows).step_by(kernels.float_rows) {
+                    // SAFETY: the rows and `k` elements are inside the block, the tokens and
+                    // elements inside `x`, the tokens and rows inside `y`; no other chunk writes
+                    // this part of `y`.
+                    unsafe {
+                        (kernels.float[FloatDType::F32 as usize])(&FloatCall {
+                            w: w.add(row * w_stride),
+                            w_stride,
+                            rows: kernels.float_rows.min(rows - row),
+                            k,
+                            x: x.as_ptr().add(token * x.stride() + from),
+                            x_stride: x.stride(),
+                            tokens,
+                            y: y.as_mut_ptr().add(token * y.stride() + first + row),
+                            y_stride: y.stride(),
+                            add: from > 0,
+                        });
+                    }
+                }
             }
         });
     }
 
-    /// Rows of the weight as f32, in place if they are, else converted into `panel`; and the
-    /// stride of the rows.
-    fn rows_as_f32(&self, first: usize, rows: usize, panel: &mut [f32]) -> (*const f32, usize) {
-        let bytes = &self.data[first * self.row_bytes..];
-        let aligned = bytes.as_ptr().cast::<f32>().is_aligned();
-        if self.dtype == FloatDType::F32 && aligned && cfg!(target_endian = "little") {
-            return (bytes.as_ptr().cast(), self.row_bytes / 4);
+    /// `rows` rows of `k` elements from row `first`, element `from` as f32, in place if they are,
+    /// else converted into `block`; and the bytes from one row to the next.
+    fn block_as_f32(
+        &self,
+        first: usize,
+        rows: usize,
+        from: usize,
+        k: usize,
+        block: &mut [f32],
+    ) -> (*const u8, usize) {
+        let bytes = &self.data[first * self.row_bytes + from * self.dtype.bytes()..];
+        if self.dtype == FloatDType::F32 && cfg!(target_endian = "little") {
+            return (bytes.as_ptr(), self.row_bytes);
         }
-        for (row, out) in panel.chunks_exact_mut(self.k.max(1)).take(rows).enumerate() {
-            let bytes = &bytes[row * self.row_bytes..][..self.k * self.dtype.bytes()];
-            convert(self.dtype, bytes, out);
+        for (row, out) in block.chunks_exact_mut(k.max(1)).take(rows).enumerate() {
+            let bytes = &bytes[row * self.row_bytes..][..k * self.dtype.bytes()];
+            convert(self.dtype, bytes, &mut out[..k]);
         }
-        (panel.as_ptr(), self.k)
+        (block.as_ptr().cast(), k * size_of::<f32>())
     }
 }
 
-fn chunk_scratch(k: usize) -> usize {
-    k.saturating_mul(GEMM_ROWS * size_of::<f32>())
-        .next_multiple_of(ALIGN)
-}
+/// Bytes of a block of weights as f32.
+const BLOCK_BYTES: usize = BLOCK_ROWS * BLOCK_K * size_of::<f32>();
 
 fn convert(dtype: FloatDType, bytes: &[u8], out: &mut [f32]) {
     match dtype {

@@ -38,7 +38,7 @@ pub(crate) struct FusedCall {
 pub(crate) type FusedFn = unsafe fn(&FusedCall);
 
 /// What a level's kernel for float weights is called with: `rows` rows of `k` elements,
-/// `w_stride` bytes apart, and `tokens` rows of `x`.
+/// `w_stride` bytes apart, and `tokens` rows of `x`; with `add`, products are added to `y`.
 #[derive(Clone, Copy)]
 pub(crate) struct FloatCall {
     pub w: *const u8,
@@ -50,10 +50,12 @@ pub(crate) struct FloatCall {
     pub tokens: usize,
     pub y: *mut f32,
     pub y_stride: usize,
+    pub add: bool,
 }
 
 /// # Safety
-/// Rows of `w` and `x` are readable, `y[t * y_stride + row]` writable for each row and token.
+/// Rows of `w` and `x` are readable, `y[t * y_stride + row]` writable (with `add` readable too)
+/// for each row and token.
 pub(crate) type FloatFn = unsafe fn(&FloatCall);
 
 /// The product kernels of one [`SimdLevel`].

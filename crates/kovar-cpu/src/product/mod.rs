@@ -5,6 +5,8 @@ pub(crate) mod activation;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_float;
 mod error;
 mod float;
 mod kernels;

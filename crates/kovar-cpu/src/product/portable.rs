@@ -168,7 +168,10 @@ pub(super) unsafe fn float_product<const B: usize>(
                 sum += to_f32(w) * x;
             }
             // SAFETY: `y` has `rows` elements per token.
-            unsafe { call.y.add(t * call.y_stride + row).write(sum) };
+            unsafe {
+                let y = call.y.add(t * call.y_stride + row);
+                y.write(if call.add { *y + sum } else { sum });
+            }
         }
     }
 }
