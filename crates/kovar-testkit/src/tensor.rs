@@ -172,14 +172,20 @@ pub fn unit_offsets(value: &Value) -> Vec<usize> {
         .collect()
 }
 
-/// The logical tensor of a value, from all bytes of its storage.
-pub fn read_value(value: &Value, storage: &[u8]) -> Result<TensorData, TensorError> {
+/// The stored bytes of a value's units, row-major and without gaps.
+pub(crate) fn read_units(value: &Value, storage: &[u8]) -> Result<Vec<u8>, TensorError> {
     let unit = value.dtype.block_bytes();
     let mut packed = Vec::with_capacity(value.layout.elements() / value.dtype.block_len() * unit);
     for start in unit_offsets(value) {
         let bytes = storage.get(start..start + unit);
         packed.extend_from_slice(bytes.ok_or_else(|| outside(value, start + unit, storage))?);
     }
+    Ok(packed)
+}
+
+/// The logical tensor of a value, from all bytes of its storage.
+pub fn read_value(value: &Value, storage: &[u8]) -> Result<TensorData, TensorError> {
+    let packed = read_units(value, storage)?;
     Ok(TensorData {
         dims: value.dims().to_vec(),
         elements: decode(value.dtype, &packed)?,
@@ -194,8 +200,17 @@ pub fn write_value(
     written: Option<&[bool]>,
     storage: &mut [u8],
 ) -> Result<(), TensorError> {
+    write_units(value, &encode(value.dtype, data)?, written, storage)
+}
+
+/// Stores bytes as [`read_units`] gives them; see [`write_value`].
+pub(crate) fn write_units(
+    value: &Value,
+    packed: &[u8],
+    written: Option<&[bool]>,
+    storage: &mut [u8],
+) -> Result<(), TensorError> {
     let unit = value.dtype.block_bytes();
-    let packed = encode(value.dtype, data)?;
     let offsets = unit_offsets(value);
     if offsets.len() * unit != packed.len() {
         return Err(TensorError::Count {

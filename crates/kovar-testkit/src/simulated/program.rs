@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use kovar_core::backend::{Binding, MemoryMap, Program, Segment};
 use kovar_core::error::DeviceError;
+use kovar_core::ops::Op;
 use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
 use crate::oracle::{Activations, OracleError, run_node};
-use crate::tensor::{TensorData, read_value, write_value};
+use crate::tensor::{TensorData, TensorError, read_units, read_value, write_units, write_value};
 
 #[derive(Debug)]
 pub(super) struct SimulatedProgram {
@@ -107,6 +108,11 @@ impl SimulatedProgram {
             device: self.device.id.clone(),
             reason: error.to_string(),
         };
+        if let (Op::Copy(_), Some(x)) = (node.op(), node.input(0))
+            && x.dtype == node.output().dtype
+        {
+            return self.move_units(node, x);
+        }
         let mut inputs: Vec<TensorData> = Vec::new();
         for value in node.inputs() {
             let (memory, offset) = self.bound(node, value)?;
@@ -128,6 +134,23 @@ impl SimulatedProgram {
                 )
             })?
             .map_err(|error| broken(error.into()))
+    }
+
+    /// Copies a value of the output's own dtype bit by bit: encoding blocks anew would change them.
+    fn move_units(&self, node: NodeRef<'_>, x: &Value) -> Result<(), DeviceError> {
+        let broken = |error: TensorError| DeviceError::Lost {
+            device: self.device.id.clone(),
+            reason: error.to_string(),
+        };
+        let (memory, offset) = self.bound(node, x)?;
+        let end = offset + node.storage_of(x).bytes;
+        let units = memory.read(|bytes| read_units(x, &bytes[offset..end]));
+        let units = units.map_err(broken)?;
+        let (memory, offset) = self.bound(node, node.output())?;
+        let end = offset + node.storage_of(node.output()).bytes;
+        let write =
+            |bytes: &mut [u8]| write_units(node.output(), &units, None, &mut bytes[offset..end]);
+        memory.write("launch", write)?.map_err(broken)
     }
 }
 
