@@ -62,15 +62,16 @@ fn logits_stay_within(path: &Path, bound: f32) -> f32 {
     worst
 }
 
-/// The bound: Q8_0 rounds each weight of a block by up to half of `max / 127`, about 0.5 % of a
-/// weight's size (root mean square), and products round their activations by as much. The errors
-/// of the 8 layers' two branches and of the output are independent, so the logits, which spread
-/// by about 3, are off by about 3 * sqrt(17) * sqrt(2) * 0.5 % = 0.09 (one standard deviation).
-/// The largest of the 240 compared is held to 3.5 of those.
+/// The bound: in exact arithmetic on the decoded Q8_0 weights (the file with every tensor turned into
+/// F32, through this same test) the largest difference is 0.231, which is the weights' own rounding.
+/// Products round the activations to 8 bits in blocks of 32 as well. That rounding is independent of
+/// the weights' and grows with the ratio of a block's peak to its root mean square, which is about
+/// 2.3 for weights and up to twice that for the gated activations: 0.231 * sqrt(1 + 2^2) = 0.52.
 #[test]
 fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
-    logits_stay_within(&model, 0.31);
+    let worst = logits_stay_within(&model, 0.52);
+    println!("largest difference of a logit: {worst}");
 }
 
 #[test]

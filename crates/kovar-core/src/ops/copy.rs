@@ -10,7 +10,8 @@ use crate::graph::{Graph, Value, ValueId};
 ///
 /// - `x`: any float or quantised dtype, any dims; or I32, which copies to I32 only.
 /// - result: `dtype` (a float, Q8_0, or I32 of I32), the dims of `x`. Floats round to nearest,
-///   ties to even; Q8_0 is encoded as by [`quant::encode`](crate::quant::encode).
+///   ties to even; Q8_0 is encoded as by [`quant::encode`](crate::quant::encode). A copy to the
+///   same dtype keeps the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// The result's dtype.
