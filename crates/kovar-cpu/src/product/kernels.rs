@@ -21,6 +21,10 @@ pub(crate) type PanelFn = unsafe fn(&PanelCall);
 /// What a level's fused kernel is called with: one group in its prepared form and a tile of at
 /// most `fused_tokens` tokens.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only AVX-512 has fused kernels")
+)]
 pub(crate) struct FusedCall {
     pub scales: *const u8,
     pub codes: *const u8,

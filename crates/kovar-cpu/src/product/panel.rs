@@ -15,8 +15,6 @@
 //! the bits of the float [`MAGIC_F32`], so that the sum is the float `MAGIC_F32 + sum` as it
 //! stands and `scale * sum` is one exact-operand fused multiply-add, with no conversion.
 
-use half::f16;
-
 use super::activation::CODE_BIAS;
 use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales};
 
@@ -71,11 +69,11 @@ pub(crate) enum PanelKind {
 
 impl PanelKind {
     pub(crate) const fn of<F: Format>() -> Self {
-        match (F::SCALES, F::CODES) {
-            (Scales::D, Codes::Byte) => PanelKind::ScaleWide,
-            (Scales::D, _) => PanelKind::Scale,
-            (Scales::DM | Scales::K, _) => PanelKind::ScaleMin,
-            (Scales::K6, _) => PanelKind::TwoScales,
+        match (F::SUB_SCALES, F::MIN, F::CODES) {
+            (2, ..) => PanelKind::TwoScales,
+            (_, true, _) => PanelKind::ScaleMin,
+            (_, false, Codes::Byte) => PanelKind::ScaleWide,
+            (_, false, _) => PanelKind::Scale,
         }
     }
 
@@ -232,9 +230,6 @@ fn halves_to_f32(halves: &[[u8; 2]; GROUP_ROWS]) -> [f32; GROUP_ROWS] {
 /// The value of an f16, without branches so that lanes convert together.
 #[inline(always)]
 pub(crate) fn half_to_f32(bits: u16) -> f32 {
-    if cfg!(target_arch = "aarch64") {
-        return f16::from_bits(bits).to_f32();
-    }
     let magnitude = u32::from(bits & 0x7fff) << 13;
     let sign = u32::from(bits & 0x8000) << 16;
     // Rebias the exponent by multiplying with 2^112: it handles subnormals exactly. Infinities
@@ -246,4 +241,21 @@ pub(crate) fn half_to_f32(bits: u16) -> f32 {
         0
     };
     f32::from_bits(scaled | special | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::half_to_f32;
+
+    #[test]
+    fn every_half_converts_exactly() {
+        for bits in 0..=u16::MAX {
+            let expected = f16::from_bits(bits).to_f32();
+            let actual = half_to_f32(bits);
+            let same = actual.to_bits() == expected.to_bits();
+            assert!(same || actual.is_nan() && expected.is_nan(), "{bits:04x}");
+        }
+    }
 }

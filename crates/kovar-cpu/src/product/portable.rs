@@ -26,8 +26,10 @@ pub(super) static KERNELS: Kernels = Kernels {
     float_rows: 4,
 };
 
-unsafe fn decode<F: Format>(call: &DecodeCall) {
-    // SAFETY: the caller keeps `panel::decode`'s contract.
+/// # Safety
+/// As `DecodeFn`.
+pub(super) unsafe fn decode<F: Format>(call: &DecodeCall) {
+    // SAFETY: by this function's contract.
     unsafe { panel::decode::<F>(call) }
 }
 
@@ -114,21 +116,21 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
 
 /// # Safety
 /// As `FloatFn`.
-unsafe fn float_f32(call: &FloatCall) {
+pub(super) unsafe fn float_f32(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<4>(call, |w| f32::from_le_bytes(*w)) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-unsafe fn float_f16(call: &FloatCall) {
+pub(super) unsafe fn float_f16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<2>(call, |w| panel::half_to_f32(u16::from_le_bytes(*w))) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-unsafe fn float_bf16(call: &FloatCall) {
+pub(super) unsafe fn float_bf16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe {
         float_product::<2>(call, |w| {
