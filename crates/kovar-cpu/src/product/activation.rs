@@ -117,3 +117,94 @@ fn quantize_block(x: &[f32; BLOCK_LEN], codes: &mut [u8; BLOCK_LEN]) -> (f32, i3
     }
     (d, sum)
 }
+
+#[cfg(test)]
+mod tests {
+    use kovar_core::quant::activation::quantize_activations;
+
+    use super::*;
+    use crate::product::Kernels;
+    use crate::simd::SimdLevel;
+
+    /// Blocks of many magnitudes: halves to round, quotients next to halves, subnormal and
+    /// non-finite numbers, zeros.
+    fn blocks() -> Vec<f32> {
+        let mut state = 3u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 40) as f32 / (1u64 << 24) as f32
+        };
+        let mut x = Vec::new();
+        for exponent in -140..=127 {
+            // Twice: a scale below the normal range is reached by steps.
+            let scale = 2f32.powi(exponent / 2) * 2f32.powi(exponent - exponent / 2);
+            let largest = 127.0 * scale;
+            x.push(largest);
+            x.extend((1..BLOCK_LEN).map(|_| (254.0 * next() - 127.0) * scale));
+            x.push(largest);
+            x.extend((1..BLOCK_LEN).map(|i| (i as f32 * 4.0 - 64.5) * scale));
+            let odd = 1.7 * scale;
+            x.push(127.0 * odd);
+            for i in 1..BLOCK_LEN {
+                let half = (i as f32 + 0.5) * odd;
+                x.push(f32::from_bits(half.to_bits() + (i as u32 % 5) - 2));
+            }
+        }
+        x.extend([0.0; BLOCK_LEN]);
+        for special in [
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::MAX,
+            -f32::MAX,
+        ] {
+            x.extend((0..BLOCK_LEN).map(|i| if i == 19 { special } else { i as f32 }));
+        }
+        x
+    }
+
+    #[test]
+    fn every_level_gives_the_codes_of_the_definition() {
+        let x = blocks();
+        let n = x.len() / BLOCK_LEN;
+        let (mut codes, mut scales, mut sums) = (vec![0; x.len()], vec![0.0; n], vec![0; n]);
+        quantize_activations(&x, &mut codes, &mut scales, &mut sums).unwrap();
+        for level in SimdLevel::available() {
+            let kernels = Kernels::for_level(level).unwrap();
+            for tokens in 1..=kernels.tile {
+                let mut tile = vec![0u8; n * tokens * BLOCK_BYTES];
+                let call = QuantizeCall {
+                    x: x.as_ptr(),
+                    // All tokens are the same row.
+                    stride: 0,
+                    tokens,
+                    blocks: n,
+                    out: tile.as_mut_ptr(),
+                };
+                // SAFETY: the rows and the tile have `n` blocks; the level is available.
+                unsafe { (kernels.quantize)(&call) };
+                let f32_at = |at: usize| {
+                    f32::from_le_bytes([tile[at], tile[at + 1], tile[at + 2], tile[at + 3]])
+                };
+                for b in 0..n {
+                    let parts = parts(b, tokens);
+                    for t in 0..tokens {
+                        let case = format!("{level} block {b} token {t} of {tokens}");
+                        let actual = &tile[parts.codes + t * BLOCK_LEN..][..BLOCK_LEN];
+                        let expected = &codes[b * BLOCK_LEN..][..BLOCK_LEN];
+                        for (a, e) in actual.iter().zip(expected) {
+                            assert_eq!(i32::from(*a) - CODE_BIAS, i32::from(*e), "{case}");
+                        }
+                        let (d, sum) = (f32_at(parts.scales + 4 * t), f32_at(parts.sums + 4 * t));
+                        assert_eq!(d.is_nan(), scales[b].is_nan(), "{case}");
+                        assert!(d.is_nan() || d.to_bits() == scales[b].to_bits(), "{case}");
+                        let scaled = scales[b] * sums[b] as f32;
+                        assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
+                    }
+                }
+            }
+        }
+    }
+}
