@@ -23,7 +23,9 @@ const SHAPES: [(usize, usize, usize, usize, usize); 5] = [
 fn causal(bencher: Bencher<'_, '_>, shape: (usize, usize, usize, usize, usize)) {
     let (tokens, heads, kv_heads, head_dim, rows) = shape;
     let mut graph = Graph::new();
-    let q = graph.input("q", DType::F32, &[1, tokens, heads, head_dim]).unwrap();
+    let q = graph
+        .input("q", DType::F32, &[1, tokens, heads, head_dim])
+        .unwrap();
     let cache = [1, rows, kv_heads, head_dim];
     let k = graph.state("k", DType::F16, &cache).unwrap();
     let v = graph.state("v", DType::F16, &cache).unwrap();

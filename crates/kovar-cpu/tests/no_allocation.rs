@@ -45,10 +45,14 @@ fn layer(tokens: usize) -> Graph {
     let wv = g.weight("v", DType::F16, &[DIM / 2, DIM]).unwrap();
     let wo = g.weight("o", DType::Q6K, &[DIM, DIM]).unwrap();
     let keys = g.state("keys", DType::F16, &[ROWS, 2, HEAD_DIM]).unwrap();
-    let values = g.state("values", DType::Q8_0, &[ROWS, 2, HEAD_DIM]).unwrap();
+    let values = g
+        .state("values", DType::Q8_0, &[ROWS, 2, HEAD_DIM])
+        .unwrap();
     let ids = g.input("ids", DType::I32, &[tokens]).unwrap();
     let positions = g.input("positions", DType::I32, &[tokens]).unwrap();
-    let angles = g.input("angles", DType::F32, &[tokens, HEAD_DIM / 2, 2]).unwrap();
+    let angles = g
+        .input("angles", DType::F32, &[tokens, HEAD_DIM / 2, 2])
+        .unwrap();
     let kv_len = g.scalar("kv_len", ROWS as i32).unwrap();
 
     let x = g.get_rows(table, ids).unwrap();
@@ -71,7 +75,9 @@ fn layer(tokens: usize) -> Graph {
         kv_len: Some(kv_len),
         ..Attention::new(0.125)
     };
-    let y = g.attention(attributes, q, keys, values, &[positions]).unwrap();
+    let y = g
+        .attention(attributes, q, keys, values, &[positions])
+        .unwrap();
     let y = g.reshape(y, &[tokens, DIM]).unwrap();
     let y = g.matmul(wo, y).unwrap();
     let gate = g.swiglu(y, h).unwrap();
@@ -97,7 +103,9 @@ fn bytes_of(graph: &Graph, id: StorageId) -> Vec<u8> {
             }
         }
         dtype => {
-            let values: Vec<f32> = (0..len).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
+            let values: Vec<f32> = (0..len)
+                .map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0)
+                .collect();
             quant::encode(dtype, &values, &mut bytes).unwrap();
         }
     }
@@ -114,7 +122,9 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
             let uses: Vec<WeightUse<'_>> = graph
                 .node_ids()
                 .filter_map(|node| graph.node(node))
-                .flat_map(|node| (0..node.n_inputs()).map(move |operand| WeightUse { node, operand }))
+                .flat_map(|node| {
+                    (0..node.n_inputs()).map(move |operand| WeightUse { node, operand })
+                })
                 .filter(|of| of.node.input(of.operand).unwrap().storage == id)
                 .collect();
             let host = HostBytes::new(Arc::new(bytes));

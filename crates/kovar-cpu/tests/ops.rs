@@ -30,15 +30,21 @@ fn hold(level: SimdLevel, threads: usize) {
 
 #[test]
 fn every_case_passes_on_every_level_with_one_thread() {
-    SimdLevel::available().into_iter().for_each(|level| hold(level, 1));
+    SimdLevel::available()
+        .into_iter()
+        .for_each(|level| hold(level, 1));
 }
 
 #[test]
 fn every_case_passes_on_every_level_with_two_threads() {
-    SimdLevel::available().into_iter().for_each(|level| hold(level, 2));
+    SimdLevel::available()
+        .into_iter()
+        .for_each(|level| hold(level, 2));
 }
 
 #[test]
 fn every_case_passes_on_every_level_with_three_threads() {
-    SimdLevel::available().into_iter().for_each(|level| hold(level, 3));
+    SimdLevel::available()
+        .into_iter()
+        .for_each(|level| hold(level, 3));
 }

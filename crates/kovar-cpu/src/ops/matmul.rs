@@ -9,7 +9,7 @@ use kovar_core::ops::{Op, Precision};
 use kovar_core::{Dims, Layout, MAX_RANK, NodeRef, collapse};
 
 use super::rows::{GRAIN, RowForm};
-use super::{Compiled, Entry, F32, FLOATS, WEIGHTS, malformed};
+use super::{Compiled, Entry, F32, FLOATS, Taken, WEIGHTS, malformed};
 use crate::buffer::ALIGN;
 use crate::pack::PackedMatrix;
 use crate::pool::SharedMut;
@@ -107,7 +107,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 pub(super) fn compile_group(
     resolver: &Resolver<'_>,
     nodes: &[NodeRef<'_>],
-) -> Result<Option<(Box<dyn Kernel>, usize)>, DeviceError> {
+) -> Result<Option<Taken>, DeviceError> {
     let activations = |node: &NodeRef<'_>| match node.op() {
         Op::Matmul(_) => node.input(1).copied(),
         _ => None,

@@ -42,6 +42,9 @@ const I32: &[DType] = &[DType::I32];
 
 type Compiled = Result<Box<dyn Kernel>, DeviceError>;
 
+/// A kernel and how many consecutive nodes it runs.
+type Taken = (Box<dyn Kernel>, usize);
+
 /// A row of the table. Kernels take operands of any strides.
 struct Entry {
     /// What operand `i` may be.
@@ -99,7 +102,7 @@ pub(crate) fn compile(
     resolver: &Resolver<'_>,
     first: NodeRef<'_>,
     nodes: &[NodeRef<'_>],
-) -> Result<(Box<dyn Kernel>, usize), DeviceError> {
+) -> Result<Taken, DeviceError> {
     if let Some(group) = matmul::compile_group(resolver, nodes)? {
         return Ok(group);
     }

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use kovar_core::{DType, Dims, Layout, MAX_RANK, collapse, quant};
 
 use crate::program::{Address, Operand, Run};
-use crate::vector::Kernels;
+use crate::vector::{Kernels, Rows};
 
 /// Elements of a piece of a row, a multiple of every block length.
 pub(super) const PIECE: usize = 1024;
@@ -98,9 +98,17 @@ impl RowForm {
                 (DType::F32 | DType::I32, 1) => {
                     std::ptr::copy_nonoverlapping(from, buffer.cast::<u8>(), 4 * n);
                 }
-                (DType::F16, 1) => (kernels.load_f16)(from, n, buffer),
-                (DType::BF16, 1) => (kernels.load_bf16)(from, n, buffer),
-                (DType::Q8_0, _) => (kernels.load_q8_0)(from, n, buffer),
+                (DType::F16 | DType::BF16, 1) | (DType::Q8_0, _) => {
+                    let rows = Rows {
+                        rows: 1,
+                        n,
+                        src: from,
+                        stride: 0,
+                        dst: buffer,
+                        pitch: 0,
+                    };
+                    self.read_rows(kernels, &rows);
+                }
                 (DType::F32 | DType::I32, stride) => gather(from, stride, n, buffer, |x: f32| x),
                 (DType::F16, stride) => {
                     gather(from, stride, n, buffer, |bits| {
@@ -118,6 +126,29 @@ impl RowForm {
                     let bytes = std::slice::from_raw_parts(from, len);
                     // The sizes are those of whole blocks, so decoding cannot fail.
                     let _ = quant::decode(dtype, bytes, out);
+                }
+            }
+        }
+    }
+
+    /// Reads rows, each of whole blocks. Of F16, BF16 and Q8_0 rows without gaps many are read as
+    /// quickly as one.
+    ///
+    /// # Safety
+    /// Each row is readable, and there is room for its elements.
+    pub(super) unsafe fn read_rows(self, kernels: &Kernels, rows: &Rows) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            match (self.dtype, self.stride) {
+                (DType::F16, 1) => (kernels.load_f16)(rows),
+                (DType::BF16, 1) => (kernels.load_bf16)(rows),
+                (DType::Q8_0, _) => (kernels.load_q8_0)(rows),
+                _ => {
+                    for row in 0..rows.rows {
+                        let from = rows.src.wrapping_add(row * rows.stride);
+                        let to = rows.dst.wrapping_add(row * rows.pitch);
+                        self.read_to(kernels, from, rows.n, to);
+                    }
                 }
             }
         }

@@ -17,6 +17,7 @@ mod rotate;
 mod softmax;
 mod tile;
 
+pub(crate) use codec::Rows;
 pub(crate) use softmax::Columns;
 pub(crate) use tile::{Beta, Tile};
 
@@ -67,16 +68,18 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// `dst[i] = src[i]` from F16.
-    fn codec::load_f16(src: *const u8, n: usize, dst: *mut f32);
-    /// `dst[i] = src[i]` from BF16.
-    fn codec::load_bf16(src: *const u8, n: usize, dst: *mut f32);
-    /// `dst[i] = src[i]` from whole Q8_0 blocks.
-    fn codec::load_q8_0(src: *const u8, n: usize, dst: *mut f32);
+    /// Rows of F16 to f32.
+    fn codec::load_f16(rows: &crate::vector::Rows);
+    /// Rows of BF16 to f32.
+    fn codec::load_bf16(rows: &crate::vector::Rows);
+    /// Rows of whole Q8_0 blocks to f32.
+    fn codec::load_q8_0(rows: &crate::vector::Rows);
     /// `dst[i] = src[i]` to F16, to nearest with ties to even.
     fn codec::store_f16(src: *const f32, n: usize, dst: *mut u8);
     /// `dst[i] = src[i]` to BF16, to nearest with ties to even.
     fn codec::store_bf16(src: *const f32, n: usize, dst: *mut u8);
+    /// `dst[j * pitch + i] = src[i * stride + j]` for `i < rows`, `j < n`.
+    fn codec::transpose(src: *const f32, stride: usize, rows: usize, n: usize, dst: *mut f32, pitch: usize);
     /// `y = a + b`
     fn elementwise::add(a: *const f32, b: *const f32, y: *mut f32, n: usize);
     /// `y = a * b`
@@ -158,7 +161,14 @@ mod tests {
                 let error = (f64::from(*y) / exact - 1.0).abs();
                 assert!(error < 2e-7, "{level}: exp({x}) is {y}, off by {error:e}");
             }
-            let mut edges = [f32::NEG_INFINITY, -200.0, 0.0, 100.0, f32::INFINITY, f32::NAN];
+            let mut edges = [
+                f32::NEG_INFINITY,
+                -200.0,
+                0.0,
+                100.0,
+                f32::INFINITY,
+                f32::NAN,
+            ];
             // SAFETY: `edges` has the length given.
             unsafe { (kernels.exp_sum)(edges.as_mut_ptr(), edges.len(), 0.0) };
             assert_eq!(edges[..5], [0.0, 0.0, 1.0, f32::INFINITY, f32::INFINITY]);
@@ -170,7 +180,14 @@ mod tests {
     fn products_of_every_shape_equal_the_definition() {
         for (level, kernels) in levels() {
             let lanes = lanes(level);
-            for (m, vectors, k) in [(1, 1, 1), (2, 2, 3), (3, 3, 64), (7, 4, 5), (9, 6, 2), (17, 5, 33)] {
+            for (m, vectors, k) in [
+                (1, 1, 1),
+                (2, 2, 3),
+                (3, 3, 64),
+                (7, 4, 5),
+                (9, 6, 2),
+                (17, 5, 33),
+            ] {
                 let n = vectors * lanes;
                 let a: Vec<f32> = (0..m * k).map(|i| (i * 7 % 13) as f32 - 6.0).collect();
                 let b: Vec<f32> = (0..k * n).map(|i| (i * 5 % 11) as f32 - 5.0).collect();
@@ -206,6 +223,38 @@ mod tests {
         }
     }
 
+    fn row(src: &[u8], n: usize, dst: &mut [f32]) -> Rows {
+        Rows {
+            rows: 1,
+            n,
+            src: src.as_ptr(),
+            stride: 0,
+            dst: dst.as_mut_ptr(),
+            pitch: 0,
+        }
+    }
+
+    #[test]
+    fn transposing_swaps_the_indices() {
+        for (level, kernels) in levels() {
+            for (rows, n) in [(1, 1), (4, 4), (7, 9), (8, 64), (3, 5), (12, 2)] {
+                let (stride, pitch) = (n + 3, rows + 1);
+                let src: Vec<f32> = (0..rows * stride).map(|i| i as f32).collect();
+                let mut dst = vec![-1.0; n * pitch];
+                // SAFETY: the matrices have the sizes stated.
+                unsafe {
+                    (kernels.transpose)(src.as_ptr(), stride, rows, n, dst.as_mut_ptr(), pitch);
+                }
+                for j in 0..n {
+                    for i in 0..rows {
+                        assert_eq!(dst[j * pitch + i], src[i * stride + j], "{level}");
+                    }
+                    assert_eq!(dst[j * pitch + rows], -1.0, "{level}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn rows_of_every_length_convert_and_back() {
         for (level, kernels) in levels() {
@@ -216,14 +265,14 @@ mod tests {
                 // SAFETY: the rows have the lengths given.
                 unsafe {
                     (kernels.store_f16)(x.as_ptr(), n, halves.as_mut_ptr());
-                    (kernels.load_f16)(halves.as_ptr(), n, y.as_mut_ptr());
+                    (kernels.load_f16)(&row(&halves, n, &mut y));
                 }
                 assert_eq!(y[..n], x, "{level}");
                 assert_eq!((y[n], halves[2 * n]), (-1.0, 0xee), "{level}");
                 // SAFETY: the rows have the lengths given.
                 unsafe {
                     (kernels.store_bf16)(x.as_ptr(), n, halves.as_mut_ptr());
-                    (kernels.load_bf16)(halves.as_ptr(), n, y.as_mut_ptr());
+                    (kernels.load_bf16)(&row(&halves, n, &mut y));
                 }
                 assert_eq!(y[..n], x, "{level}");
                 assert_eq!((y[n], halves[2 * n]), (-1.0, 0xee), "{level}");

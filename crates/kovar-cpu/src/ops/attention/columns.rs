@@ -1,6 +1,6 @@
 //! Attention of many queries at a time: queries are the lanes of the vectors.
 
-use super::input::{Input, Place, Range, Seen, Side, final_factor};
+use super::input::{self, Input, Place, Range, Seen, Side, final_factor};
 use super::{BLOCK, Parts};
 use crate::program::Run;
 use crate::vector::lanes::MAX_LANES;
@@ -11,6 +11,9 @@ const USUAL_QUERIES: usize = 96;
 
 /// The most tokens of an item.
 const MAX_TOKENS: usize = 96;
+
+/// Queries that are transposed at a time.
+const STRIP: usize = 16;
 
 /// Items per thread that a prompt is cut into at least.
 const ITEMS_PER_THREAD: usize = 4;
@@ -49,14 +52,18 @@ impl Columns {
     /// Elements of scratch memory for one worker.
     fn worker_len(&self) -> usize {
         let blocks = if self.masked { 2 } else { 1 };
-        let row = self.head_dim.max(self.value_dim).max(BLOCK);
         Parts::size(self.head_dim * self.columns)
             + Parts::size(self.value_dim * self.columns)
             + blocks * Parts::size(BLOCK * self.columns)
             + Parts::size(BLOCK * self.head_dim)
             + Parts::size(BLOCK * self.value_dim)
             + 5 * Parts::size(self.columns)
-            + Parts::size(row)
+            + Parts::size(self.rows_len())
+    }
+
+    /// Elements of some rows of queries or results, or of a row of the mask.
+    fn rows_len(&self) -> usize {
+        (STRIP * self.head_dim.max(self.value_dim)).max(BLOCK)
     }
 
     pub(super) fn scratch_len(&self, n_threads: usize) -> usize {
@@ -129,24 +136,21 @@ impl Item<'_> {
         let value_place = place(plan.value_dim);
         let [max, sum, correction, first_keys, end_keys] =
             std::array::from_fn(|_| parts.take(columns));
-        let row = parts.take(plan.head_dim.max(plan.value_dim).max(BLOCK));
+        let rows = parts.take(plan.rows_len());
         let head = [self.batch, self.kv_head];
 
         let mut ranges = [const { 0..0 }; MAX_TOKENS];
-        let mut union = usize::MAX..0;
         for (range, token) in ranges.iter_mut().zip(self.tokens.clone()) {
             // SAFETY: the token exists.
             *range = unsafe { input.visible(token, self.valid_rows) };
-            if range.start < range.end {
-                union = union.start.min(range.start)..union.end.max(range.end);
-            }
         }
         let ranges = &ranges[..self.tokens.len()];
+        let union = input::union(ranges.iter().cloned());
 
         // SAFETY: by this function's contract; all parts have the sizes that are used here, and
         // the rows of keys and values that are read are valid and seen.
         unsafe {
-            self.load_queries(q, row);
+            self.load_queries(q, rows);
             for column in 0..columns {
                 *max.add(column) = f32::NEG_INFINITY;
                 *sum.add(column) = 0.0;
@@ -160,7 +164,7 @@ impl Item<'_> {
                     .all(|range| range.start <= first && range.end >= first + keys);
                 let mut seen = Seen::new(ranges.iter().cloned(), first, keys);
                 if plan.masked {
-                    seen = self.load_mask(ranges, first, keys, mask, row);
+                    seen = self.load_mask(ranges, first, keys, mask, rows);
                 }
                 if !seen.any {
                     first += keys;
@@ -223,35 +227,41 @@ impl Item<'_> {
             if matches!(beta, Beta::Zero) {
                 std::ptr::write_bytes(sums, 0, plan.value_dim * columns);
             }
-            self.store(sums, max, sum, row);
+            self.store(sums, max, sum, rows);
         }
     }
 
-    /// Token, head and column of each query.
-    fn queries(&self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let (group, first_head) = (self.input.group, self.kv_head * self.input.group);
-        self.tokens.clone().enumerate().flat_map(move |(t, token)| {
-            (0..group).map(move |g| (token, first_head + g, t * group + g))
-        })
+    fn n_queries(&self) -> usize {
+        self.tokens.len() * self.input.group
+    }
+
+    /// Token and head of a column's query.
+    fn query(&self, column: usize) -> (usize, usize) {
+        let group = self.input.group.max(1);
+        let token = self.tokens.start + column / group;
+        (token, self.kv_head * group + column % group)
     }
 
     /// Writes the queries to `q`, `[head_dim, columns]`, those of padding columns zero.
     ///
     /// # Safety
     /// As [`run`](Self::run).
-    unsafe fn load_queries(&self, q: *mut f32, row: *mut f32) {
-        let (plan, heads) = (self.plan, &self.input.q);
-        // SAFETY: by this function's contract.
+    unsafe fn load_queries(&self, q: *mut f32, rows: *mut f32) {
+        let (plan, heads, kernels) = (self.plan, &self.input.q, self.run.vector);
+        let (n_queries, dim) = (self.n_queries(), plan.head_dim);
+        // SAFETY: by this function's contract; there is room for `STRIP` rows.
         unsafe {
-            if self.tokens.len() * self.input.group < plan.columns {
-                std::ptr::write_bytes(q, 0, plan.head_dim * plan.columns);
+            if n_queries < plan.columns {
+                std::ptr::write_bytes(q, 0, dim * plan.columns);
             }
-            for (token, head, column) in self.queries() {
-                let from = heads.row(self.batch, token, head);
-                let query = heads.form.read(self.run.vector, from, plan.head_dim, row);
-                for i in 0..plan.head_dim {
-                    *q.add(i * plan.columns + column) = *query.add(i);
+            for first in (0..n_queries).step_by(STRIP) {
+                let n = STRIP.min(n_queries - first);
+                for i in 0..n {
+                    let (token, head) = self.query(first + i);
+                    let from = heads.row(self.batch, token, head);
+                    heads.form.read_to(kernels, from, dim, rows.add(i * dim));
                 }
+                (kernels.transpose)(rows, dim, n, dim, q.add(first), plan.columns);
             }
         }
     }
@@ -297,11 +307,12 @@ impl Item<'_> {
         // SAFETY: by this function's contract; keys beyond the valid ones are not read.
         unsafe {
             std::ptr::write_bytes(mask, 0, keys * columns);
-            for ((token, head, column), range) in self.queries().zip(
-                ranges
-                    .iter()
-                    .flat_map(|range| std::iter::repeat_n(range, self.input.group)),
-            ) {
+            for column in 0..self.n_queries() {
+                let (token, head) = self.query(column);
+                let range = ranges
+                    .get(token - self.tokens.start)
+                    .cloned()
+                    .unwrap_or(0..0);
                 let at = [self.batch, head, token];
                 let values = self.input.mask(self.run.vector, at, first, keys, row);
                 for (j, seen) in rows.iter_mut().enumerate().take(keys) {
@@ -318,21 +329,24 @@ impl Item<'_> {
     ///
     /// # Safety
     /// As [`run`](Self::run).
-    unsafe fn store(&self, sums: *const f32, max: *const f32, sum: *const f32, row: *mut f32) {
-        let (plan, heads) = (self.plan, &self.input.y);
-        for (token, head, column) in self.queries() {
-            // SAFETY: by this function's contract.
+    unsafe fn store(&self, sums: *const f32, max: *const f32, sum: *const f32, rows: *mut f32) {
+        let (plan, heads, kernels) = (self.plan, &self.input.y, self.run.vector);
+        let (n_queries, dim) = (self.n_queries(), plan.value_dim);
+        for first in (0..n_queries).step_by(STRIP) {
+            let n = STRIP.min(n_queries - first);
+            // SAFETY: by this function's contract; there is room for `STRIP` rows.
             unsafe {
-                let sink = self.input.sink(head);
-                let factor = final_factor(*max.add(column), *sum.add(column), sink);
-                let to = heads.row(self.batch, token, head);
-                let target = heads.form.target(to, row);
-                for i in 0..plan.value_dim {
-                    *target.add(i) = *sums.add(i * plan.columns + column) * factor;
+                (kernels.transpose)(sums.add(first), plan.columns, dim, n, rows, dim);
+                for i in 0..n {
+                    let (token, head) = self.query(first + i);
+                    let sink = self.input.sink(head);
+                    let factor = final_factor(*max.add(first + i), *sum.add(first + i), sink);
+                    let to = heads.row(self.batch, token, head);
+                    let row = rows.add(i * dim);
+                    let target = heads.form.target(to, row);
+                    (kernels.scale)(row, target, dim, factor);
+                    heads.form.write(kernels, target, dim, to);
                 }
-                heads
-                    .form
-                    .write(self.run.vector, target, plan.value_dim, to);
             }
         }
     }

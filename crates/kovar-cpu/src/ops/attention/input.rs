@@ -8,7 +8,7 @@ use super::BLOCK;
 use crate::ops::malformed;
 use crate::ops::rows::{RowForm, broadcast};
 use crate::program::{Address, Operand, Resolver, Run};
-use crate::vector::Kernels;
+use crate::vector::{self, Kernels};
 
 /// A `[batch, _, heads, dim]` operand.
 #[derive(Clone, Copy)]
@@ -270,18 +270,33 @@ impl Input {
                 column: heads.form.stride(),
             };
         }
-        for j in 0..seen.keys {
+        let mut row = 0;
+        while row < seen.keys {
+            let alike = |&j: &usize| seen.rows[j] == seen.rows[row];
+            let n_rows = (row..seen.keys).take_while(alike).count();
+            let to = buffer.wrapping_add(row * pitch);
             // SAFETY: by this function's contract.
             unsafe {
-                let to = buffer.add(j * pitch);
-                if seen.rows[j] {
-                    let from = heads.row(batch, first + j, kv_head);
-                    heads.form.read_to(kernels, from, dim, to);
-                    std::ptr::write_bytes(to.add(dim), 0, pitch - dim);
+                if seen.rows[row] {
+                    let rows = vector::Rows {
+                        rows: n_rows,
+                        n: dim,
+                        src: heads.row(batch, first + row, kv_head),
+                        stride: heads.strides[1],
+                        dst: to,
+                        pitch,
+                    };
+                    heads.form.read_rows(kernels, &rows);
+                    if pitch > dim {
+                        for j in 0..n_rows {
+                            std::ptr::write_bytes(to.add(j * pitch + dim), 0, pitch - dim);
+                        }
+                    }
                 } else {
-                    std::ptr::write_bytes(to, 0, pitch);
+                    std::ptr::write_bytes(to, 0, n_rows * pitch);
                 }
             }
+            row += n_rows;
         }
         Rows {
             start: buffer,
@@ -329,6 +344,14 @@ impl Seen {
             rows,
         }
     }
+}
+
+/// From the first key that some query sees to the last.
+pub(super) fn union(ranges: impl Iterator<Item = Range>) -> Range {
+    ranges
+        .filter(|range| range.start < range.end)
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        .unwrap_or(0..0)
 }
 
 /// What the weighted values of a query are to be multiplied by, once all keys were met: one over

@@ -1,7 +1,7 @@
 //! Attention of few queries: elements of a head are the lanes of the vectors, and the keys are
 //! split between threads.
 
-use super::input::{Input, Place, Range, Seen, Side, final_factor};
+use super::input::{self, Input, Place, Range, Seen, Side, final_factor};
 use super::{BLOCK, Parts};
 use crate::program::Run;
 use crate::vector::lanes::MAX_LANES;
@@ -64,15 +64,10 @@ impl Split {
     /// As [`Kernel::run`](crate::program::Kernel::run).
     pub(super) unsafe fn run(&self, input: &Input, run: &Run<'_>) {
         let valid_rows = input.valid_rows(run);
-        let mut union = usize::MAX..0;
-        for token in 0..input.tokens {
-            // SAFETY: the token exists.
-            let range = unsafe { input.visible(token, valid_rows) };
-            if range.start < range.end {
-                union = union.start.min(range.start)..union.end.max(range.end);
-            }
-        }
-        let n_keys = union.end.saturating_sub(union.start);
+        // SAFETY: by this function's contract; the tokens exist.
+        let visible = |token| unsafe { input.visible(token, valid_rows) };
+        let union = input::union((0..input.tokens).map(visible));
+        let n_keys = union.len();
         let n_splits = (n_keys / LEAST_KEYS).clamp(1, self.max_splits);
         let scratch = run.scratch.get().cast::<f32>();
         let partials = scratch.wrapping_add(self.worker_len() * run.pool.n_threads());
@@ -80,11 +75,7 @@ impl Split {
         let one = |item: usize, worker: usize| {
             let (head, split) = (item / n_splits, item % n_splits);
             let bound = |i: usize| union.start + n_keys * i / n_splits;
-            let keys = if n_keys == 0 {
-                0..0
-            } else {
-                bound(split)..bound(split + 1)
-            };
+            let keys = bound(split)..bound(split + 1);
             // SAFETY: by this function's contract; each item has its own partial result, each
             // worker its own scratch memory.
             unsafe {
