@@ -18,7 +18,7 @@ use clap::{ArgAction, Parser, Subcommand};
 /// kovar reads GGUF model files, the ones that llama.cpp reads, and runs them on the CPU. A small
 /// story model is part of the program, so that it has something to say without any file.
 #[derive(Parser, Debug)]
-#[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "kovar", bin_name = "kovar", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
     /// Log more to stderr: -v, -vv, -vvv. The variable KOVAR_LOG says it in detail, by module.
     #[arg(short, long, global = true, action = ArgAction::Count)]

@@ -55,15 +55,12 @@ fn the_system_text_comes_first() {
 #[ignore = "needs SmolLM2-135M-Instruct.Q4_1.gguf, named by KOVAR_SMOLLM2"]
 fn smollm2_knows_the_capital_of_france() {
     let file = std::env::var("KOVAR_SMOLLM2").expect("KOVAR_SMOLLM2 names the model file");
+    // With the template's own system text, "The" and "L" are so near that a quantised run may begin
+    // with either, as llama.cpp's does with "L".
+    let system = "Answer in one sentence.";
+    let question = "What is the capital of France?";
     let args = [
-        "chat",
-        "-m",
-        &file,
-        "--temp",
-        "0",
-        "-n",
-        "32",
-        "What is the capital of France?",
+        "chat", "-m", &file, "--temp", "0", "-n", "32", "--system", system, question,
     ];
     let run = kovar(&args);
     assert_eq!(run.code, Some(0), "{}", run.stderr);

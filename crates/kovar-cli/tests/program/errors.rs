@@ -48,9 +48,9 @@ fn a_file_without_a_model_or_a_tokenizer_says_so() {
     assert!(message.contains("cannot load"), "{message}");
     let headless = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
     let message = kovar(&["generate", "-m", text(&headless), "a"]).failed(1);
-    assert!(message.contains("tokenizer.ggml.model"), "{message}");
+    assert!(message.contains("tokenizer.ggml."), "{message}");
     let message = kovar(&["tokenize", "-m", text(&headless), "a"]).failed(1);
-    assert!(message.contains("tokenizer.ggml.model"), "{message}");
+    assert!(message.contains("tokenizer.ggml."), "{message}");
 }
 
 #[test]

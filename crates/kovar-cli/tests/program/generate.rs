@@ -3,11 +3,12 @@ use std::process::Stdio;
 
 use crate::{command, goldens, ids, kovar, kovar_with_stdin};
 
-/// Greedy ids that the Q8_0 file shares with the f16 weights before a near tie can part them.
-const SHARED_IDS: usize = 16;
+/// How far apart two logits may be for the rounding of weights and activations to 8 bits to swap
+/// them.
+const NEAR_TIE: f64 = 0.05;
 
 #[test]
-fn greedy_text_of_the_demo_model_follows_the_reference() {
+fn greedy_text_of_the_demo_model_follows_the_reference_up_to_near_ties() {
     let mut whole = 0;
     for golden in goldens() {
         let args = [
@@ -20,21 +21,27 @@ fn greedy_text_of_the_demo_model_follows_the_reference() {
             &golden.prompt,
         ];
         let report = kovar(&args).json();
-        let found = ids(&report["tokens"]);
-        assert_eq!(found.len(), 64);
-        let shared = found
-            .iter()
-            .zip(&golden.greedy_ids)
-            .take_while(|(a, b)| a == b);
-        let shared = shared.count();
-        assert!(
-            shared >= SHARED_IDS,
-            "{}: {shared} ids agree",
-            golden.prompt
-        );
-        whole += usize::from(shared == 64);
         assert_eq!(report["finish_reason"], "max_tokens");
         assert_eq!(report["timings"]["prompt_tokens"], golden.prompt_ids.len());
+        let found = ids(&report["tokens"]);
+        assert_eq!(found.len(), 64);
+        let both = found.iter().zip(&golden.greedy_ids);
+        let shared = both.take_while(|(a, b)| a == b).count();
+        if shared == golden.greedy_ids.len() {
+            whole += 1;
+            continue;
+        }
+        let before = [&golden.prompt_ids[..], &golden.greedy_ids[..shared]].concat();
+        let before = crate::list(&before);
+        let logits = kovar(&["logits", "--ids", &before, "--last", "--top", "2", "--json"]).json();
+        let top = &logits["positions"][0]["top"];
+        assert_eq!(top[1]["id"], golden.greedy_ids[shared], "{}", golden.prompt);
+        let gap = top[0]["logit"].as_f64().unwrap() - top[1]["logit"].as_f64().unwrap();
+        assert!(
+            gap < NEAR_TIE,
+            "{}: {gap} after {shared} ids",
+            golden.prompt
+        );
     }
     assert!(whole >= 2, "{whole} of the texts agree to the end");
 }
@@ -103,7 +110,7 @@ fn a_stop_string_ends_the_text_and_is_no_part_of_it() {
 fn no_tokens_give_no_text() {
     let report = kovar(&["generate", "-n", "0", "--json"]).json();
     assert_eq!(report["text"], "");
-    assert_eq!(ids(&report["tokens"]), []);
+    assert!(ids(&report["tokens"]).is_empty());
     assert_eq!(report["finish_reason"], "max_tokens");
     assert_eq!(
         kovar(&["generate", "-n", "0", "-q", "a fox"]).ok(),

@@ -102,6 +102,13 @@ struct Golden {
     prompt: String,
     prompt_ids: Vec<u32>,
     greedy_ids: Vec<u32>,
+    /// By position, the greatest logits with their ids.
+    top_logits: Vec<(usize, Vec<(usize, f64)>)>,
+}
+
+fn list(ids: &[u32]) -> String {
+    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+    ids.join(",")
 }
 
 fn ids(value: &serde_json::Value) -> Vec<u32> {
@@ -119,6 +126,19 @@ fn goldens() -> Vec<Golden> {
         prompt: case["prompt"].as_str().expect("a prompt").to_owned(),
         prompt_ids: ids(&case["prompt_ids"]),
         greedy_ids: ids(&case["greedy_ids"]),
+        top_logits: top_logits(&case["logits_top20"]),
     });
     cases.collect()
+}
+
+fn top_logits(value: &serde_json::Value) -> Vec<(usize, Vec<(usize, f64)>)> {
+    let positions = value.as_array().expect("an array of positions").iter();
+    let positions = positions.map(|position| {
+        let at = position["position"].as_u64().expect("a position") as usize;
+        let logits = position["logits"].as_array().expect("logits").iter();
+        let logits = logits.map(|logit| logit.as_f64().expect("a logit"));
+        let ids = ids(&position["ids"]).into_iter().map(|id| id as usize);
+        (at, ids.zip(logits).collect())
+    });
+    positions.collect()
 }
