@@ -165,7 +165,7 @@ impl Conversation<'_> {
                 command if command.starts_with('/') => {
                     note(format_args!("unknown command {command}: {COMMANDS}"));
                 }
-                message => self.turn(&message.to_owned())?,
+                message => self.turn(message)?,
             }
         }
     }

@@ -1,6 +1,7 @@
 use crate::{goldens, kovar, list, repository_file, text};
 
-/// How far rounding the weights and activations to 8 bits moves a logit at most.
+/// How far 8-bit weights and activations may move a logit. Over all positions of the golden file it
+/// is 0.35 to 0.45, by SIMD level.
 const Q8_0_DISTANCE: f64 = 0.5;
 
 #[test]
