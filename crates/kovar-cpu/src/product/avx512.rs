@@ -390,7 +390,7 @@ unsafe fn fused<F: Format>(call: &FusedCall) {
 }
 
 /// How far ahead of their use codes are prefetched: about the data that a core has in flight.
-const PREFETCH: usize = 2048;
+const PREFETCH: usize = 16384;
 
 /// # Safety
 /// As `FusedFn`, with `T` tokens.
@@ -405,7 +405,7 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
         unsafe {
             let block = call.codes.add(b * F::CODES.block_bytes());
             for l in 0..F::CODES.block_bytes() / LINE {
-                _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(PREFETCH + l * LINE).cast());
+                _mm_prefetch::<_MM_HINT_T1>(block.wrapping_add(PREFETCH + l * LINE).cast());
             }
             let lines = lines::<F>(block);
             let scales = scales::<F>(call.scales, b);
