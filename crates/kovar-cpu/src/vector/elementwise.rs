@@ -2,32 +2,82 @@
 
 use super::lanes::{Lanes, MAX_LANES};
 
+/// A function of two vectors. A method and not a closure, since a closure cannot be told to be
+/// inlined always: one that is not calls every intrinsic as a function.
+trait Pointwise<V> {
+    /// # Safety
+    /// Needs a processor of the level of `V`.
+    unsafe fn at(&self, a: V, b: V) -> V;
+}
+
 /// `y[i] = f(a[i], b[i])`
 ///
 /// # Safety
 /// `a` and `b` are readable and `y` is writable for `n` elements; `y` is the same as an operand
 /// or apart from it.
 #[inline(always)]
-unsafe fn map<V: Lanes>(
-    a: *const f32,
-    b: *const f32,
-    y: *mut f32,
-    n: usize,
-    f: impl Fn(V, V) -> V,
-) {
+unsafe fn map<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize, f: impl Pointwise<V>) {
     let mut i = 0;
     // SAFETY: by this function's contract; the padded copies have `MAX_LANES` elements.
     unsafe {
         while i + V::N <= n {
-            f(V::load(a.add(i)), V::load(b.add(i))).store(y.add(i));
+            f.at(V::load(a.add(i)), V::load(b.add(i))).store(y.add(i));
             i += V::N;
         }
         if i < n {
             let (mut last_a, mut last_b) = ([0f32; MAX_LANES], [0f32; MAX_LANES]);
             std::ptr::copy_nonoverlapping(a.add(i), last_a.as_mut_ptr(), n - i);
             std::ptr::copy_nonoverlapping(b.add(i), last_b.as_mut_ptr(), n - i);
-            f(V::load(last_a.as_ptr()), V::load(last_b.as_ptr())).store(last_a.as_mut_ptr());
+            f.at(V::load(last_a.as_ptr()), V::load(last_b.as_ptr()))
+                .store(last_a.as_mut_ptr());
             std::ptr::copy_nonoverlapping(last_a.as_ptr(), y.add(i), n - i);
+        }
+    }
+}
+
+struct Add;
+
+impl<V: Lanes> Pointwise<V> for Add {
+    #[inline(always)]
+    unsafe fn at(&self, a: V, b: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe { a.add(b) }
+    }
+}
+
+struct Mul;
+
+impl<V: Lanes> Pointwise<V> for Mul {
+    #[inline(always)]
+    unsafe fn at(&self, a: V, b: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe { a.mul(b) }
+    }
+}
+
+struct Swiglu;
+
+impl<V: Lanes> Pointwise<V> for Swiglu {
+    #[inline(always)]
+    unsafe fn at(&self, gate: V, up: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe {
+            let denominator = V::splat(0.0).sub(gate).exp().add(V::splat(1.0));
+            gate.div(denominator).mul(up)
+        }
+    }
+}
+
+/// Times a factor, and times `b` if `WEIGHTED`.
+struct Scale<V, const WEIGHTED: bool>(V);
+
+impl<V: Lanes, const WEIGHTED: bool> Pointwise<V> for Scale<V, WEIGHTED> {
+    #[inline(always)]
+    unsafe fn at(&self, a: V, b: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe {
+            let scaled = a.mul(self.0);
+            if WEIGHTED { scaled.mul(b) } else { scaled }
         }
     }
 }
@@ -37,7 +87,7 @@ unsafe fn map<V: Lanes>(
 #[inline(always)]
 pub(super) unsafe fn add<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
     // SAFETY: by this function's contract, on a processor of the level.
-    unsafe { map::<V>(a, b, y, n, |a, b| a.add(b)) }
+    unsafe { map::<V>(a, b, y, n, Add) }
 }
 
 /// # Safety
@@ -45,7 +95,7 @@ pub(super) unsafe fn add<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n:
 #[inline(always)]
 pub(super) unsafe fn mul<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
     // SAFETY: by this function's contract, on a processor of the level.
-    unsafe { map::<V>(a, b, y, n, |a, b| a.mul(b)) }
+    unsafe { map::<V>(a, b, y, n, Mul) }
 }
 
 /// # Safety
@@ -53,13 +103,7 @@ pub(super) unsafe fn mul<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n:
 #[inline(always)]
 pub(super) unsafe fn swiglu<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
     // SAFETY: by this function's contract, on a processor of the level.
-    unsafe {
-        map::<V>(a, b, y, n, |gate, up| {
-            let one = V::splat(1.0);
-            let denominator = V::splat(0.0).sub(gate).exp().add(one);
-            gate.div(denominator).mul(up)
-        })
-    }
+    unsafe { map::<V>(a, b, y, n, Swiglu) }
 }
 
 /// # Safety
@@ -67,10 +111,7 @@ pub(super) unsafe fn swiglu<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32,
 #[inline(always)]
 pub(super) unsafe fn scale<V: Lanes>(x: *const f32, y: *mut f32, n: usize, factor: f32) {
     // SAFETY: by this function's contract, on a processor of the level.
-    unsafe {
-        let factor = V::splat(factor);
-        map::<V>(x, x, y, n, |x, _| x.mul(factor))
-    }
+    unsafe { map::<V>(x, x, y, n, Scale::<V, false>(V::splat(factor))) }
 }
 
 /// # Safety
@@ -84,10 +125,7 @@ pub(super) unsafe fn scale_mul<V: Lanes>(
     factor: f32,
 ) {
     // SAFETY: by this function's contract, on a processor of the level.
-    unsafe {
-        let factor = V::splat(factor);
-        map::<V>(x, w, y, n, |x, w| x.mul(factor).mul(w))
-    }
+    unsafe { map::<V>(x, w, y, n, Scale::<V, true>(V::splat(factor))) }
 }
 
 /// # Safety
