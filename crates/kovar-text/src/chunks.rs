@@ -46,11 +46,8 @@ mod tests {
                 remaining = remaining.saturating_sub(size);
                 steps += 1;
             }
-            assert!(
-                padding <= 24 + total / 2,
-                "{total} tokens: {padding} padded"
-            );
-            assert!(steps <= 6 + total / 512, "{total} tokens: {steps} steps");
+            assert!(padding <= 6 * STEP_COST, "{total} tokens: {padding} padded");
+            assert!(steps <= 7 + total / 512, "{total} tokens: {steps} steps");
         }
     }
 
@@ -61,7 +58,7 @@ mod tests {
         }
         assert_eq!(next_step(700), 512);
         assert_eq!(next_step(3), 4);
-        assert_eq!(next_step(100), 128);
+        assert_eq!(next_step(480), 512);
         assert_eq!(next_step(40), 32);
     }
 }
