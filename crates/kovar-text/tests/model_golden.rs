@@ -35,6 +35,11 @@ fn llama_with_scaled_rope_gives_the_logits_of_transformers() {
 }
 
 #[test]
+fn qwen2_gives_the_logits_of_transformers() {
+    logits_equal_the_golden("qwen2-tiny");
+}
+
+#[test]
 fn qwen3_gives_the_logits_of_transformers() {
     logits_equal_the_golden("qwen3-tiny");
 }
