@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Convert a Hugging Face LlamaForCausalLM folder to GGUF.
+"""Convert a Hugging Face folder of a Llama, Qwen2 or Qwen3 model to GGUF.
 
 Reads config.json, model.safetensors (or the shards that model.safetensors.index.json names) and,
 if there is one, a byte-level BPE tokenizer.json. Tensor names, metadata keys and the order of the
-rows of the query and key projections are those that llama.cpp uses for its architecture `llama`
-(rope on adjacent pairs).
+rows of the query and key projections are those that llama.cpp uses for its architectures (`llama`
+turns adjacent pairs, the others halves).
 
     pip install gguf numpy safetensors
     python scripts/convert_hf_to_gguf.py MODEL_FOLDER OUT.gguf --type f16
@@ -45,11 +45,14 @@ LAYER_TENSORS = {
     "self_attn.k_proj.bias": "attn_k.bias",
     "self_attn.v_proj.bias": "attn_v.bias",
     "self_attn.o_proj.bias": "attn_output.bias",
+    "self_attn.q_norm.weight": "attn_q_norm.weight",
+    "self_attn.k_norm.weight": "attn_k_norm.weight",
     "post_attention_layernorm.weight": "ffn_norm.weight",
     "mlp.gate_proj.weight": "ffn_gate.weight",
     "mlp.up_proj.weight": "ffn_up.weight",
     "mlp.down_proj.weight": "ffn_down.weight",
 }
+ARCHITECTURES = ("llama", "qwen2", "qwen3")
 LAYER = re.compile(r"model\.layers\.(\d+)\.(.+)")
 # Recomputed from the config by every reader; old checkpoints carry them along.
 IGNORED = re.compile(r".*\.rotary_emb\.inv_freq")
@@ -230,13 +233,16 @@ def write_special_tokens(writer, folder, config):
 
 def convert(folder, out, type_name, name, pre):
     config = load_json(folder / "config.json")
-    if config.get("model_type") != "llama":
-        raise ConversionError(f"model_type is {config.get('model_type')}, not llama")
+    arch = config.get("model_type")
+    if arch not in ARCHITECTURES:
+        raise ConversionError(f"model_type is {arch}, not one of {', '.join(ARCHITECTURES)}")
+    if config.get("use_sliding_window"):
+        raise ConversionError("sliding windows are not converted")
     if config.get("hidden_act", "silu") != "silu":
         raise ConversionError(f"hidden_act is {config['hidden_act']}, not silu")
     ggml_type, file_type = TYPES[type_name]
     rope = rope_parameters(config)
-    writer = gguf.GGUFWriter(out, "llama")
+    writer = gguf.GGUFWriter(out, arch)
     writer.add_type("model")
     writer.add_name(name)
     writer.add_file_type(file_type)
@@ -254,7 +260,7 @@ def convert(folder, out, type_name, name, pre):
         if hf_name == "lm_head.weight" and config.get("tie_word_embeddings"):
             continue
         for projection, count in heads.items():
-            if f".{projection}." in hf_name:
+            if arch == "llama" and f".{projection}." in hf_name:
                 data = interleave_heads(data, count)
         kind = ggml_type if data.ndim > 1 else GgmlType.F32
         data = np.ascontiguousarray(data, dtype=np.float32)

@@ -5,7 +5,9 @@ use kovar_core::ops::RopeSpec;
 use kovar_core::{DType, Graph, ScalarId, ValueId};
 use kovar_formats::{Gguf, MetadataError};
 
-use crate::llama::Llama;
+use crate::llama::{self, Llama};
+use crate::qwen2::{self, Qwen2};
+use crate::qwen3::{self, Qwen3};
 
 /// The sizes of one compiled step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,9 +72,11 @@ pub trait Architecture: Send + Sync {
 type Reader = fn(&Gguf) -> Result<Box<dyn Architecture>, ArchitectureError>;
 
 /// One row per architecture: its name in `general.architecture`, and its reader.
-const ARCHITECTURES: &[(&str, Reader)] = &[(crate::llama::NAME, |file| {
-    Ok(Box::new(Llama::from_gguf(file)?))
-})];
+const ARCHITECTURES: &[(&str, Reader)] = &[
+    (llama::NAME, |file| Ok(Box::new(Llama::from_gguf(file)?))),
+    (qwen2::NAME, |file| Ok(Box::new(Qwen2::from_gguf(file)?))),
+    (qwen3::NAME, |file| Ok(Box::new(Qwen3::from_gguf(file)?))),
+];
 
 /// The names of all architectures that kovar runs.
 pub fn architecture_names() -> impl Iterator<Item = &'static str> {

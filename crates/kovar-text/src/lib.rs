@@ -2,11 +2,14 @@
 
 pub mod architecture;
 mod chunks;
+mod decoder;
 pub mod generate;
 mod hyper;
 pub mod language_model;
 pub mod llama;
 pub mod model;
+pub mod qwen2;
+pub mod qwen3;
 pub mod sampler;
 pub mod stream;
 pub mod template;

@@ -1,4 +1,4 @@
-//! Llama with random weights against transformers' LlamaForCausalLM, in f32.
+//! Models with random weights against the classes of transformers, in f32.
 
 mod common;
 
@@ -32,6 +32,16 @@ fn llama_gives_the_logits_of_transformers() {
 #[test]
 fn llama_with_scaled_rope_gives_the_logits_of_transformers() {
     logits_equal_the_golden("llama31-rope-tiny");
+}
+
+#[test]
+fn qwen2_gives_the_logits_of_transformers() {
+    logits_equal_the_golden("qwen2-tiny");
+}
+
+#[test]
+fn qwen3_gives_the_logits_of_transformers() {
+    logits_equal_the_golden("qwen3-tiny");
 }
 
 #[test]

@@ -1,0 +1,296 @@
+//! What decoder-only transformers share: hyper-parameters, the step around their blocks, and the
+//! layers that blocks are made of. An architecture's own file says how its blocks attend.
+
+use kovar_core::error::GraphError;
+use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Pairing, RopeSpec};
+use kovar_core::{DType, Graph, ScalarId, ValueId};
+
+use crate::architecture::{
+    ArchitectureError, StepGraph, StepOutputs, StepShape, TensorRule, Weights,
+};
+use crate::hyper::Hyper;
+
+/// The hyper-parameters of a pre-normalised decoder with grouped heads and rotary positions.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    pub(crate) vocab_len: usize,
+    pub(crate) context: usize,
+    pub(crate) n_layers: usize,
+    /// Elements of a token's hidden state.
+    pub(crate) width: usize,
+    pub(crate) ffn_width: usize,
+    pub(crate) n_heads: usize,
+    pub(crate) n_kv_heads: usize,
+    pub(crate) key_dim: usize,
+    pub(crate) value_dim: usize,
+    /// Rows that a query sees, its own the last; all of them without it.
+    pub(crate) window: Option<u32>,
+    pub(crate) eps: f32,
+    pub(crate) rope: RopeSpec,
+}
+
+impl Decoder {
+    /// Reads the hyper-parameters from metadata.
+    pub(crate) fn read(hyper: &Hyper<'_>) -> Result<Self, ArchitectureError> {
+        hyper.refuse("expert_count", "mixture of experts")?;
+        let width = hyper.size("embedding_length")?;
+        let n_heads = hyper.size("attention.head_count")?;
+        let n_kv_heads = hyper.size_or("attention.head_count_kv", n_heads)?;
+        if n_kv_heads > n_heads || !n_heads.is_multiple_of(n_kv_heads) {
+            return Err(hyper.wrong(
+                "attention.head_count_kv",
+                n_kv_heads,
+                "it must divide the number of heads",
+            ));
+        }
+        let key_dim = hyper.size_or("attention.key_length", width / n_heads)?;
+        let n_rot = hyper.size_or("rope.dimension_count", key_dim)?;
+        if n_rot > key_dim || !n_rot.is_multiple_of(2) {
+            let rule = "it must be even and not exceed the size of a head";
+            return Err(hyper.wrong("rope.dimension_count", n_rot, rule));
+        }
+        Ok(Self {
+            vocab_len: hyper.vocab_len("token_embd.weight")?,
+            context: hyper.size("context_length")?,
+            n_layers: hyper.size("block_count")?,
+            width,
+            ffn_width: hyper.size("feed_forward_length")?,
+            n_heads,
+            n_kv_heads,
+            key_dim,
+            value_dim: hyper.size_or("attention.value_length", key_dim)?,
+            window: hyper.window("attention.sliding_window")?,
+            eps: hyper.epsilon("attention.layer_norm_rms_epsilon")?,
+            rope: RopeSpec {
+                n_rot,
+                base: hyper.rope_base()?,
+                scaling: hyper.rope_scaling()?,
+                freq_factors: hyper.rope_factors("rope_freqs.weight", n_rot / 2)?,
+            },
+        })
+    }
+
+    /// The tensors that every such model has.
+    pub(crate) fn tensors(&self) -> Vec<TensorRule> {
+        let (width, ffn) = (self.width, self.ffn_width);
+        let queries = self.n_heads * self.key_dim;
+        let keys = self.n_kv_heads * self.key_dim;
+        let values = self.n_kv_heads * self.value_dim;
+        let mixed = self.n_heads * self.value_dim;
+        let mut rules = vec![
+            TensorRule::matrix("token_embd.weight", self.vocab_len, width),
+            TensorRule::vector("output_norm.weight", width),
+            TensorRule::matrix("output.weight", self.vocab_len, width).optional(),
+            TensorRule::vector("rope_freqs.weight", self.rope.n_rot / 2).optional(),
+        ];
+        for layer in 0..self.n_layers {
+            let name = |tensor: &str| format!("blk.{layer}.{tensor}");
+            rules.extend([
+                TensorRule::vector(name("attn_norm.weight"), width),
+                TensorRule::matrix(name("attn_q.weight"), queries, width),
+                TensorRule::matrix(name("attn_k.weight"), keys, width),
+                TensorRule::matrix(name("attn_v.weight"), values, width),
+                TensorRule::matrix(name("attn_output.weight"), width, mixed),
+                TensorRule::vector(name("ffn_norm.weight"), width),
+                TensorRule::matrix(name("ffn_gate.weight"), ffn, width),
+                TensorRule::matrix(name("ffn_up.weight"), ffn, width),
+                TensorRule::matrix(name("ffn_down.weight"), width, ffn),
+            ]);
+        }
+        rules
+    }
+
+    /// The step of a model whose blocks attend by `attend`, which takes the normalised hidden state
+    /// of a block, `[tokens, width]`, and gives what is added to the hidden state.
+    pub(crate) fn step(
+        &self,
+        weights: &Weights<'_>,
+        shape: StepShape,
+        context: usize,
+        cache_dtype: DType,
+        attend: impl Fn(&Layer<'_>, &mut Graph, ValueId) -> Result<ValueId, GraphError>,
+    ) -> Result<StepGraph, GraphError> {
+        let n = shape.n_tokens;
+        let mut graph = Graph::new();
+        let g = &mut graph;
+        let ids = g.input("ids", DType::I32, &[n])?;
+        let positions = g.input("positions", DType::I32, &[n])?;
+        let rope_table = g.input("rope_table", DType::F32, &[n, self.rope.n_rot / 2, 2])?;
+        let kv_len = g.scalar("kv_len", i32::try_from(context).unwrap_or(i32::MAX))?;
+        let embeddings = weights.require(g, "token_embd.weight")?;
+
+        let mut x = g.get_rows(embeddings, ids)?;
+        for layer in 0..self.n_layers {
+            let layer = Layer {
+                decoder: self,
+                weights,
+                index: layer,
+                positions,
+                rope_table,
+                kv_len,
+                context,
+                cache_dtype,
+            };
+            let normed = layer.norm(g, "attn_norm", x)?;
+            let attended = attend(&layer, g, normed)?;
+            x = add_in_place(g, attended, x)?;
+            let fed = layer.feed_forward(g, x)?;
+            x = add_in_place(g, fed, x)?;
+        }
+
+        let outputs = if shape.n_outputs > 0 {
+            let rows = g.input("rows", DType::I32, &[shape.n_outputs])?;
+            let x = g.get_rows(x, rows)?;
+            let norm = weights.require(g, "output_norm.weight")?;
+            let x = g.rms_norm(x, norm, self.eps)?;
+            let head = weights.get(g, "output.weight")?.unwrap_or(embeddings);
+            let logits = g.matmul(head, x)?;
+            g.set_output(logits, "logits")?;
+            Some(StepOutputs { rows, logits })
+        } else {
+            None
+        };
+        Ok(StepGraph {
+            graph,
+            ids,
+            positions,
+            rope_table,
+            kv_len,
+            outputs,
+        })
+    }
+}
+
+/// One decoder block of a step, for making its layers.
+pub(crate) struct Layer<'a> {
+    decoder: &'a Decoder,
+    weights: &'a Weights<'a>,
+    index: usize,
+    positions: ValueId,
+    rope_table: ValueId,
+    kv_len: ScalarId,
+    context: usize,
+    cache_dtype: DType,
+}
+
+impl Layer<'_> {
+    /// Queries, keys and values, `[tokens, heads, dim]`.
+    pub(crate) fn qkv(
+        &self,
+        g: &mut Graph,
+        x: ValueId,
+    ) -> Result<(ValueId, ValueId, ValueId), GraphError> {
+        let decoder = self.decoder;
+        let q = self.heads(g, "attn_q", x, decoder.n_heads, decoder.key_dim)?;
+        let k = self.heads(g, "attn_k", x, decoder.n_kv_heads, decoder.key_dim)?;
+        let v = self.heads(g, "attn_v", x, decoder.n_kv_heads, decoder.value_dim)?;
+        Ok((q, k, v))
+    }
+
+    /// Turns queries or keys by their positions, in place.
+    pub(crate) fn rope(
+        &self,
+        g: &mut Graph,
+        x: ValueId,
+        pairing: Pairing,
+    ) -> Result<ValueId, GraphError> {
+        g.rope_in_place(x, self.rope_table, pairing)
+    }
+
+    /// Appends keys and values to the cache, lets the queries see it, and projects the result.
+    pub(crate) fn attend(
+        &self,
+        g: &mut Graph,
+        q: ValueId,
+        k: ValueId,
+        v: ValueId,
+    ) -> Result<ValueId, GraphError> {
+        let decoder = self.decoder;
+        let k = self.cache(g, "k", k)?;
+        let v = self.cache(g, "v", v)?;
+        let attention = Attention {
+            causal: true,
+            window: decoder.window,
+            kv_len: Some(self.kv_len),
+            ..Attention::new(1.0 / (decoder.key_dim as f32).sqrt())
+        };
+        let q = batch_of_one(g, q)?;
+        let mixed = g.attention(attention, q, k, v, &[self.positions])?;
+        let n_tokens = g.value(mixed)?.dims().from_end(2);
+        let mixed = g.reshape(mixed, &[n_tokens, decoder.n_heads * decoder.value_dim])?;
+        self.linear(g, "attn_output", mixed)
+    }
+
+    fn feed_forward(&self, g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
+        let x = self.norm(g, "ffn_norm", x)?;
+        let gate = self.linear(g, "ffn_gate", x)?;
+        let up = self.linear(g, "ffn_up", x)?;
+        let gated = g.swiglu(gate, up)?;
+        self.linear(g, "ffn_down", gated)
+    }
+
+    fn name(&self, tensor: &str, part: &str) -> String {
+        format!("blk.{}.{tensor}.{part}", self.index)
+    }
+
+    /// A root mean square norm over the last dimension.
+    pub(crate) fn norm(
+        &self,
+        g: &mut Graph,
+        tensor: &str,
+        x: ValueId,
+    ) -> Result<ValueId, GraphError> {
+        let weight = self.weights.require(g, &self.name(tensor, "weight"))?;
+        g.rms_norm(x, weight, self.decoder.eps)
+    }
+
+    /// `x w^T`, plus a bias if the file has one.
+    fn linear(&self, g: &mut Graph, tensor: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let weight = self.weights.require(g, &self.name(tensor, "weight"))?;
+        let y = g.matmul(weight, x)?;
+        match self.weights.get(g, &self.name(tensor, "bias"))? {
+            Some(bias) => add_in_place(g, y, bias),
+            None => Ok(y),
+        }
+    }
+
+    /// A linear layer whose result is cut into heads: `[tokens, heads, dim]`.
+    fn heads(
+        &self,
+        g: &mut Graph,
+        tensor: &str,
+        x: ValueId,
+        heads: usize,
+        dim: usize,
+    ) -> Result<ValueId, GraphError> {
+        let y = self.linear(g, tensor, x)?;
+        let n_tokens = g.value(y)?.dims().from_end(1);
+        g.reshape(y, &[n_tokens, heads, dim])
+    }
+
+    /// Writes `x`, `[tokens, heads, dim]`, into this block's cache and gives the whole cache,
+    /// `[1, context, heads, dim]`.
+    fn cache(&self, g: &mut Graph, part: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let dims = *g.value(x)?.dims();
+        let (heads, dim) = (dims.from_end(1), dims.from_end(0));
+        let cache = g.state(
+            &self.name("cache", part),
+            self.cache_dtype,
+            &[self.context, heads, dim],
+        )?;
+        g.set_rows(cache, x, self.positions)?;
+        batch_of_one(g, cache)
+    }
+}
+
+fn batch_of_one(g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
+    let dims = *g.value(x)?.dims();
+    let dims: Vec<usize> = std::iter::once(1).chain(dims.iter().copied()).collect();
+    g.reshape(x, &dims)
+}
+
+/// `a + b`, over `a`.
+fn add_in_place(g: &mut Graph, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+    let kind = BinaryKind::Add;
+    g.apply_in_place(Op::from(Binary { kind }), &[a, b])
+}
