@@ -6,7 +6,6 @@
 //! | copy, set_rows | F32, F16, BF16 | 1e-12 | the oracle rounds too, so only a wrong rounding differs |
 //! | copy | the dtype of `x` | 1e-12 | nothing is rounded, not even blocks |
 //! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
-//! | copy | Q8_0 of Q8_0 | 4e-5 | blocks may be kept as they are, or decoded and encoded anew |
 //! | add, mul, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
 //! | swiglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
@@ -56,7 +55,6 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
     let half_products = |i| matches!(dtype_of(i), DType::F16 | DType::Q8_0);
     let plain = match node.op() {
         Op::GetRows(_) => 1e-12,
-        Op::Copy(_) if output == DType::Q8_0 && dtype_of(0) == DType::Q8_0 => 4e-5,
         Op::Copy(_) if dtype_of(0) == output => 1e-12,
         Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,
         Op::Copy(_) | Op::SetRows(_) => 1e-12,

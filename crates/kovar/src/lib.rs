@@ -1,4 +1,36 @@
 #![doc = include_str!("../../../README.md")]
+//!
+//! # A graph of one's own
+//!
+//! ```
+//! use kovar::runtime::HostSlice;
+//! use kovar::{DType, Graph, HostBytes, Policy, Session, compile};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // y = x w^T + b; dims are outermost first.
+//! let mut graph = Graph::new();
+//! let w = graph.weight("w", DType::F32, &[2, 3])?;
+//! let b = graph.weight("b", DType::F32, &[2])?;
+//! let x = graph.input("x", DType::F32, &[1, 3])?;
+//! let product = graph.matmul(w, x)?;
+//! let y = graph.add(product, b)?;
+//! graph.set_output(y, "y")?;
+//!
+//! let session = Session::new(kovar::devices(&kovar::DeviceOptions::default())?)?;
+//! let bytes = |values: &[f32]| {
+//!     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+//!     HostBytes::new(std::sync::Arc::new(bytes))
+//! };
+//! session.add_weight("w", DType::F32, &[2, 3], bytes(&[1., 2., 3., 4., 5., 6.]))?;
+//! session.add_weight("b", DType::F32, &[2], bytes(&[10., 20.]))?;
+//!
+//! let plan = compile(&graph, &session, &Policy::default())?;
+//! let mut result = [0.0; 2];
+//! plan.run(&[(x, HostSlice::f32(&[1., 1., 1.]))], &[])?.read_f32(y, &mut result)?;
+//! assert_eq!(result, [16.0, 35.0]);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod demo;
 mod devices;
