@@ -2,7 +2,7 @@
 
 use kovar_core::ops::{
     Attention, Binary, BinaryKind, Copy, GetRows, Glu, GluKind, Matmul, Op, Pairing, RmsNorm, Rope,
-    Scale, Softmax,
+    Scale, Softmax, Unary, UnaryKind,
 };
 use kovar_core::{DType, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
@@ -174,6 +174,16 @@ fn elementwise_operations_follow_their_formulas() {
         &run(Binary { kind }, &[a(), F(&[2], &[10.0, 20.0])]),
         &[11.0, 22.0, 13.0, 24.0],
     );
+    let kind = BinaryKind::Sub;
+    close(
+        &run(Binary { kind }, &[a(), F(&[1], &[0.5])]),
+        &[0.5, 1.5, 2.5, 3.5],
+    );
+    let kind = BinaryKind::Div;
+    close(
+        &run(Binary { kind }, &[a(), F(&[2], &[2.0, -4.0])]),
+        &[0.5, -0.5, 1.5, -1.0],
+    );
     let kind = BinaryKind::Mul;
     close(
         &run(Binary { kind }, &[a(), F(&[2, 1], &[2.0, 3.0])]),
@@ -190,11 +200,64 @@ fn elementwise_operations_follow_their_formulas() {
     );
     // silu(ln 3) is ln 3 / (1 + 1/3).
     close(&y, &[0.0, 3.0 * 3f64.ln()]);
+    let gate = || F(&[2], &[-2.0, 1.0]);
+    let kind = GluKind::Geglu;
+    let y = run(Glu { kind }, &[gate(), F(&[2], &[10.0, 2.0])]);
+    close(&y, &[-0.45500263896358417, 1.6826894921370859]);
+    let kind = GluKind::Reglu;
+    let y = run(Glu { kind }, &[gate(), F(&[2], &[10.0, 2.0])]);
+    close(&y, &[0.0, 2.0]);
     let dtype = DType::BF16;
     close(
         &run(Copy { dtype }, &[F(&[2], &[1.0 + 1.0 / 256.0, -0.1])]),
         &[1.0, -0.10009765625],
     );
+}
+
+#[test]
+fn unary_operations_follow_their_formulas() {
+    let x = [-2.0, 0.0, 1.0];
+    let sigmoid = |v: f64| 1.0 / (1.0 + (-v).exp());
+    let phi = 0.841344746068543; // Phi(1)
+    let tanh_form = 0.841191990608277; // (1 + tanh(sqrt(2 / pi) * 1.044715)) / 2
+    for (kind, expected) in [
+        (UnaryKind::Neg, [2.0, 0.0, -1.0]),
+        (UnaryKind::Abs, [2.0, 0.0, 1.0]),
+        (UnaryKind::Sqr, [4.0, 0.0, 1.0]),
+        (UnaryKind::Exp, [(-2f64).exp(), 1.0, 1f64.exp()]),
+        (UnaryKind::Sin, [(-2f64).sin(), 0.0, 1f64.sin()]),
+        (UnaryKind::Cos, [2f64.cos(), 1.0, 1f64.cos()]),
+        (UnaryKind::Tanh, [-(2f64.tanh()), 0.0, 1f64.tanh()]),
+        (UnaryKind::Sigmoid, [sigmoid(-2.0), 0.5, sigmoid(1.0)]),
+        (UnaryKind::Silu, [-2.0 * sigmoid(-2.0), 0.0, sigmoid(1.0)]),
+        (UnaryKind::Gelu, [-0.045500263896358, 0.0, phi]),
+        (UnaryKind::GeluTanh, [-0.045402305912225, 0.0, tanh_form]),
+        (
+            UnaryKind::GeluQuick,
+            [-2.0 * sigmoid(-3.404), 0.0, sigmoid(1.702)],
+        ),
+        (UnaryKind::Relu, [0.0, 0.0, 1.0]),
+        (UnaryKind::ReluSqr, [0.0, 0.0, 1.0]),
+        (UnaryKind::LeakyRelu { slope: 0.25 }, [-0.5, 0.0, 1.0]),
+        (
+            UnaryKind::Softplus,
+            [0.126928011042973, 2f64.ln(), 1.313261687518223],
+        ),
+        (
+            UnaryKind::Clamp {
+                min: -1.0,
+                max: 0.5,
+            },
+            [-1.0, 0.0, 0.5],
+        ),
+    ] {
+        close(&run(Unary { kind }, &[F(&[3], &x)]), &expected);
+    }
+    let positive = || F(&[2], &[1.0, 16.0]);
+    let kind = UnaryKind::Sqrt;
+    close(&run(Unary { kind }, &[positive()]), &[1.0, 4.0]);
+    let kind = UnaryKind::Log;
+    close(&run(Unary { kind }, &[positive()]), &[0.0, 16f64.ln()]);
 }
 
 /// Attention of one query of width 1 over rows with keys 0, so that all scores are equal.

@@ -3,29 +3,37 @@
 
 mod attention;
 mod binary;
+mod concat;
 mod copy;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod unary;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
+pub use concat::Concat;
 pub use copy::Copy;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
 pub use matmul::Matmul;
+pub use pad::Pad;
+pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
+pub use unary::{Unary, UnaryKind};
 
 use rules::Rules;
 
@@ -73,6 +81,8 @@ vocabulary! {
     Attention,
     /// Elementwise operations on two operands.
     Binary,
+    /// Operands one after another along a dimension.
+    Concat,
     /// Copies, casts and makes contiguous.
     Copy,
     /// Rows of a table by index.
@@ -81,6 +91,10 @@ vocabulary! {
     Glu,
     /// Products with a weight on the left.
     Matmul,
+    /// Padding with a constant.
+    Pad,
+    /// Copies of a tensor side by side.
+    Repeat,
     /// Root mean square normalisation.
     RmsNorm,
     /// Rotary position embedding.
@@ -91,6 +105,8 @@ vocabulary! {
     SetRows,
     /// Softmax over the last dimension.
     Softmax,
+    /// Elementwise operations on one operand.
+    Unary,
 }
 
 impl Op {
@@ -101,7 +117,8 @@ impl Op {
 
     /// The name of operand `i` in the operation's documentation.
     pub fn operand_name(&self, i: usize) -> &'static str {
-        self.rules().operands().get(i).copied().unwrap_or("?")
+        let names = self.rules().operands();
+        names.get(i).or(names.last()).copied().unwrap_or("?")
     }
 
     /// Whether the result may overwrite operand `i`, if both are the same window.

@@ -3,10 +3,13 @@
 
 mod attention;
 mod binary;
+mod concat;
 mod copy;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod scale;
@@ -14,6 +17,7 @@ mod set_rows;
 mod setup;
 mod softmax;
 mod sweep;
+mod unary;
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,7 +112,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu matmul rms_norm rope scale set_rows softmax }
+tables! { attention binary concat copy get_rows glu matmul pad repeat rms_norm rope scale set_rows softmax unary }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {
@@ -130,6 +134,9 @@ const QUANTIZED: [DType; 8] = [
 fn weights() -> impl Iterator<Item = DType> {
     FLOATS.into_iter().chain(QUANTIZED)
 }
+
+/// The plain dtypes.
+const PLAIN: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::I32];
 
 /// The name of a dtype in case names.
 fn lower(dtype: DType) -> String {

@@ -108,3 +108,25 @@ pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
     }
     points
 }
+
+/// The sweep of an operation that moves elements and never works in place.
+pub(super) fn moving(dtypes: &[DType]) -> Vec<Point> {
+    let mut points = elementwise(dtypes);
+    points.retain(|point| {
+        !matches!(point.target, Target::InPlace(_)) && matches!(point.fill, Fill::Gaussian(_))
+    });
+    for point in &mut points {
+        point.fill = any_bits(point.dtype, &point.dims);
+    }
+    points
+}
+
+/// Numbers of a plain dtype all over its range.
+pub(super) fn any_bits(dtype: DType, dims: &[usize]) -> Fill {
+    let count: usize = dims.iter().product();
+    let number = |i: usize| (i as i64 * 0x9e37_79b9 + 77) as i32;
+    match dtype {
+        DType::I32 => Fill::Indices((0..count).map(|i| number(i).into()).collect()),
+        _ => Fill::Gaussian(1.0),
+    }
+}

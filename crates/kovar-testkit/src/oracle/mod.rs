@@ -4,15 +4,19 @@
 
 mod attention;
 mod binary;
+mod concat;
 mod copy;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod scale;
 mod set_rows;
 mod softmax;
+mod unary;
 
 use kovar_core::ops::Op;
 use kovar_core::quant::activation::ActivationError;
@@ -132,15 +136,19 @@ pub fn run_node(
     let data = match node.op() {
         Op::Attention(attributes) => attention::attention(attributes, &inputs)?,
         Op::Binary(attributes) => binary::binary(attributes, &inputs)?,
+        Op::Concat(attributes) => concat::concat(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
+        Op::Pad(attributes) => pad::pad(attributes, &inputs)?,
+        Op::Repeat(_) => repeat::repeat(&inputs)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,
+        Op::Unary(attributes) => unary::unary(attributes, &inputs)?,
         op => return Err(OracleError::UnknownOp { op: op.name() }),
     };
     Ok(Output {
