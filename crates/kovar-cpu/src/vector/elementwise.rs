@@ -130,3 +130,27 @@ pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
         even.add(odd).sum()
     }
 }
+
+/// # Safety
+/// `x` is readable for `n` elements.
+#[inline(always)]
+pub(super) unsafe fn sum<V: Lanes>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
+    unsafe {
+        let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
+        let mut i = 0;
+        while i + 2 * V::N <= n {
+            even = even.add(V::load(x.add(i)));
+            odd = odd.add(V::load(x.add(i + V::N)));
+            i += 2 * V::N;
+        }
+        while i < n {
+            let step = V::N.min(n - i);
+            let mut last = [0f32; MAX_LANES];
+            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+            even = even.add(V::load(last.as_ptr()));
+            i += step;
+        }
+        even.add(odd).sum()
+    }
+}

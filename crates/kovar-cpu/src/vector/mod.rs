@@ -123,6 +123,8 @@ kernels! {
     fn elementwise::scale(x: *const f32, y: *mut f32, n: usize, factor: f32);
     /// `y = factor * x * w`
     fn elementwise::scale_mul(x: *const f32, w: *const f32, y: *mut f32, n: usize, factor: f32);
+    /// The sum of `x`.
+    fn elementwise::sum(x: *const f32, n: usize) -> f32;
     /// The sum of `x^2`.
     fn elementwise::sum_squares(x: *const f32, n: usize) -> f32;
     /// Turns the neighbouring pairs of a head.

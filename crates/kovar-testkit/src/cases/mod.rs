@@ -1,14 +1,19 @@
 //! Tables of small cases for each operation. One table feeds every backend's tests, `kovar
 //! test-ops` and the benches; a bug becomes a case.
 
+mod arange;
+mod argmax;
+mod argsort;
 mod attention;
 mod binary;
 mod concat;
 mod copy;
+mod cumsum;
 mod get_rows;
 mod glu;
 mod matmul;
 mod pad;
+mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
@@ -17,6 +22,7 @@ mod set_rows;
 mod setup;
 mod softmax;
 mod sweep;
+mod timestep_embedding;
 mod unary;
 
 use std::fmt;
@@ -112,7 +118,10 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary concat copy get_rows glu matmul pad repeat rms_norm rope scale set_rows softmax unary }
+tables! {
+    arange argmax argsort attention binary concat copy cumsum get_rows glu matmul pad reduce
+    repeat rms_norm rope scale set_rows softmax timestep_embedding unary
+}
 
 /// All test cases.
 pub fn all() -> Vec<Case> {
