@@ -6,9 +6,13 @@
 //! | copy, set_rows | F32, F16, BF16 | 1e-12 | the oracle rounds too, so only a wrong rounding differs |
 //! | copy | the dtype of `x` | 1e-12 | nothing is rounded, not even blocks |
 //! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
-//! | add, mul, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
-//! | swiglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
+//! | arange, timestep_embedding | | 1e-12 | angles to f64, one f32 rounding |
+//! | argmax, argsort, top_k | | 0 | the order is defined for every input |
+//! | concat, pad, repeat | | 1e-12 | elements are moved as they are; the oracle rounds the padding too |
+//! | add, sub, mul, div, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
+//! | unary operations, swiglu, geglu, reglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
+//! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
 //! | attention | precision F32, or keys and values F32 or BF16 | 1e-9 | as softmax, and two products |
@@ -58,7 +62,10 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
         Op::Copy(_) if dtype_of(0) == output => 1e-12,
         Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,
         Op::Copy(_) | Op::SetRows(_) => 1e-12,
-        Op::Glu(_) | Op::RmsNorm(_) => 1e-11 + rounding,
+        Op::Cumsum(_) | Op::Reduce(_) => 1e-11 + rounding,
+        Op::Argmax(_) | Op::Argsort(_) => 0.0,
+        Op::Concat(_) | Op::Pad(_) | Op::Repeat(_) => 1e-12,
+        Op::Glu(_) | Op::RmsNorm(_) | Op::Unary(_) => 1e-11 + rounding,
         Op::Softmax(_) => 1e-10 + rounding,
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,

@@ -3,6 +3,8 @@
 use kovar_core::error::CodecError;
 use kovar_core::{DType, Value, quant};
 
+use crate::metrics::index_tuple;
+
 /// The elements of a [`TensorData`], row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
@@ -136,6 +138,37 @@ impl TensorData {
             out.push(values[at]);
         }
         Ok(out)
+    }
+
+    /// The tensor whose element at each index tuple is that element of that source that `from`
+    /// says, or the constant where it says `None`. The sources hold all numbers or all integers.
+    pub(crate) fn gathered(
+        dims: &[usize],
+        sources: &[&TensorData],
+        constant: f64,
+        from: impl Fn(&[usize]) -> Option<(usize, Vec<usize>)>,
+    ) -> Result<TensorData, TensorError> {
+        let count = dims.iter().product();
+        let places = (0..count).map(|flat| {
+            let (source, index) = from(&index_tuple(dims, flat))?;
+            let at = index.iter().zip(sources[source].dims());
+            Some((source, at.fold(0, |at, (i, size)| at * size + i)))
+        });
+        if sources.iter().all(|x| x.indices().is_ok()) {
+            let lists: Vec<&[i64]> = sources.iter().flat_map(|x| x.indices()).collect();
+            let element = |place: Option<(usize, usize)>| match place {
+                Some((source, at)) => lists[source][at],
+                None => constant as i64,
+            };
+            return Self::ints(dims, places.map(element).collect());
+        }
+        let lists = sources.iter().map(|x| x.values());
+        let lists: Vec<&[f64]> = lists.collect::<Result<_, _>>()?;
+        let element = |place: Option<(usize, usize)>| match place {
+            Some((source, at)) => lists[source][at],
+            None => constant,
+        };
+        Self::floats(dims, places.map(element).collect())
     }
 
     /// The numbers as they come out of a storage of `dtype`.

@@ -1,10 +1,11 @@
 //! The oracle against numbers worked out by hand.
 
 use kovar_core::ops::{
-    Attention, Binary, BinaryKind, Copy, GetRows, Glu, GluKind, Matmul, Op, Pairing, RmsNorm, Rope,
-    Scale, Softmax,
+    Arange, Argmax, Argsort, Attention, Binary, BinaryKind, Concat, Copy, Cumsum, GetRows, Glu,
+    GluKind, Matmul, Op, Pad, Pairing, Reduce, ReduceKind, Repeat, RmsNorm, Rope, Scale, Softmax,
+    SortOrder, TimestepEmbedding, Unary, UnaryKind,
 };
-use kovar_core::{DType, Graph, ValueId};
+use kovar_core::{DType, Dims, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
 use kovar_testkit::{Elements, TensorData};
 
@@ -174,6 +175,16 @@ fn elementwise_operations_follow_their_formulas() {
         &run(Binary { kind }, &[a(), F(&[2], &[10.0, 20.0])]),
         &[11.0, 22.0, 13.0, 24.0],
     );
+    let kind = BinaryKind::Sub;
+    close(
+        &run(Binary { kind }, &[a(), F(&[1], &[0.5])]),
+        &[0.5, 1.5, 2.5, 3.5],
+    );
+    let kind = BinaryKind::Div;
+    close(
+        &run(Binary { kind }, &[a(), F(&[2], &[2.0, -4.0])]),
+        &[0.5, -0.5, 1.5, -1.0],
+    );
     let kind = BinaryKind::Mul;
     close(
         &run(Binary { kind }, &[a(), F(&[2, 1], &[2.0, 3.0])]),
@@ -190,11 +201,167 @@ fn elementwise_operations_follow_their_formulas() {
     );
     // silu(ln 3) is ln 3 / (1 + 1/3).
     close(&y, &[0.0, 3.0 * 3f64.ln()]);
+    let gate = || F(&[2], &[-2.0, 1.0]);
+    let kind = GluKind::Geglu;
+    let y = run(Glu { kind }, &[gate(), F(&[2], &[10.0, 2.0])]);
+    close(&y, &[-0.45500263896358417, 1.6826894921370859]);
+    let kind = GluKind::Reglu;
+    let y = run(Glu { kind }, &[gate(), F(&[2], &[10.0, 2.0])]);
+    close(&y, &[0.0, 2.0]);
     let dtype = DType::BF16;
     close(
         &run(Copy { dtype }, &[F(&[2], &[1.0 + 1.0 / 256.0, -0.1])]),
         &[1.0, -0.10009765625],
     );
+}
+
+#[test]
+fn unary_operations_follow_their_formulas() {
+    let x = [-2.0, 0.0, 1.0];
+    let sigmoid = |v: f64| 1.0 / (1.0 + (-v).exp());
+    let phi = 0.841344746068543; // Phi(1)
+    let tanh_form = 0.841191990608277; // (1 + tanh(sqrt(2 / pi) * 1.044715)) / 2
+    for (kind, expected) in [
+        (UnaryKind::Neg, [2.0, 0.0, -1.0]),
+        (UnaryKind::Abs, [2.0, 0.0, 1.0]),
+        (UnaryKind::Sqr, [4.0, 0.0, 1.0]),
+        (UnaryKind::Exp, [(-2f64).exp(), 1.0, 1f64.exp()]),
+        (UnaryKind::Sin, [(-2f64).sin(), 0.0, 1f64.sin()]),
+        (UnaryKind::Cos, [2f64.cos(), 1.0, 1f64.cos()]),
+        (UnaryKind::Tanh, [-(2f64.tanh()), 0.0, 1f64.tanh()]),
+        (UnaryKind::Sigmoid, [sigmoid(-2.0), 0.5, sigmoid(1.0)]),
+        (UnaryKind::Silu, [-2.0 * sigmoid(-2.0), 0.0, sigmoid(1.0)]),
+        (UnaryKind::Gelu, [-0.045500263896358, 0.0, phi]),
+        (UnaryKind::GeluTanh, [-0.045402305912225, 0.0, tanh_form]),
+        (
+            UnaryKind::GeluQuick,
+            [-2.0 * sigmoid(-3.404), 0.0, sigmoid(1.702)],
+        ),
+        (UnaryKind::Relu, [0.0, 0.0, 1.0]),
+        (UnaryKind::ReluSqr, [0.0, 0.0, 1.0]),
+        (UnaryKind::LeakyRelu { slope: 0.25 }, [-0.5, 0.0, 1.0]),
+        (
+            UnaryKind::Softplus,
+            [0.126928011042973, 2f64.ln(), 1.313261687518223],
+        ),
+        (
+            UnaryKind::Clamp {
+                min: -1.0,
+                max: 0.5,
+            },
+            [-1.0, 0.0, 0.5],
+        ),
+    ] {
+        close(&run(Unary { kind }, &[F(&[3], &x)]), &expected);
+    }
+    let positive = || F(&[2], &[1.0, 16.0]);
+    let kind = UnaryKind::Sqrt;
+    close(&run(Unary { kind }, &[positive()]), &[1.0, 4.0]);
+    let kind = UnaryKind::Log;
+    close(&run(Unary { kind }, &[positive()]), &[0.0, 16f64.ln()]);
+}
+
+#[test]
+fn progressions_and_embeddings_follow_their_formulas() {
+    let arange = |start, step, n, dtype| Arange {
+        start,
+        step,
+        n,
+        dtype,
+    };
+    close(
+        &run(arange(1.5, -0.5, 4, DType::F32), &[]),
+        &[1.5, 1.0, 0.5, 0.0],
+    );
+    let mut graph = Graph::new();
+    graph.arange(-7.0, 3.0, 3, DType::I32).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let output = run_node(node, &[], &[], Activations::Exact).unwrap();
+    assert_eq!(output.data.indices().unwrap(), [-7, -4, -1]);
+
+    // Frequencies 1 and 1/100, then 1 and 1/10 (nothing is taken from the two steps).
+    let op = TimestepEmbedding {
+        dim: 5,
+        max_period: 100.0,
+        ..TimestepEmbedding::default()
+    };
+    let t = || F(&[1], &[3.0]);
+    let (a, b) = (3f64, 0.03f64);
+    close(&run(op, &[t()]), &[a.sin(), b.sin(), a.cos(), b.cos(), 0.0]);
+    let op = TimestepEmbedding {
+        dim: 4,
+        flip_sin_to_cos: true,
+        downscale_freq_shift: 0.0,
+        scale: 2.0,
+        ..op
+    };
+    let (a, b) = (6f64, 0.6f64);
+    close(&run(op, &[t()]), &[a.cos(), b.cos(), a.sin(), b.sin()]);
+    close(
+        &run(op, &[I(&[1], &[3])]),
+        &[a.cos(), b.cos(), a.sin(), b.sin()],
+    );
+}
+
+/// The integers that an operation gives.
+fn indices(op: impl Into<Op>, x: Of<'_>) -> Vec<i64> {
+    let mut graph = Graph::new();
+    let (ids, data) = declare(&mut graph, &[x]);
+    graph.apply(op.into(), &ids).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let output = run_node(node, &data, &[], Activations::Exact).unwrap();
+    assert_eq!(output.data.dims(), &**node.output().dims());
+    output.data.indices().unwrap().to_vec()
+}
+
+#[test]
+fn concat_repeat_and_pad_place_elements() {
+    let x = || F(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let y = || F(&[2, 1], &[5.0, 6.0]);
+    let along_rows = run(Concat { dim: 1 }, &[x(), y(), y()]);
+    close(&along_rows, &[1.0, 2.0, 5.0, 5.0, 3.0, 4.0, 6.0, 6.0]);
+    let across = run(Concat { dim: 0 }, &[x(), F(&[1, 2], &[7.0, 8.0])]);
+    close(&across, &[1.0, 2.0, 3.0, 4.0, 7.0, 8.0]);
+    let counts = Dims::new(&[1, 2]).unwrap();
+    close(
+        &run(Repeat { counts }, &[x()]),
+        &[1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0],
+    );
+    let pad = Pad {
+        before: Dims::new(&[1, 0]).unwrap(),
+        after: Dims::new(&[0, 1]).unwrap(),
+        value: 9.0,
+    };
+    let padded = [9.0, 9.0, 9.0, 1.0, 2.0, 9.0, 3.0, 4.0, 9.0];
+    close(&run(pad, &[x()]), &padded);
+    let ints = I(&[1, 2], &[70_000_001, -3]);
+    let padded = indices(pad, ints);
+    assert_eq!(padded, [9, 9, 9, 70_000_001, -3, 9]);
+}
+
+#[test]
+fn reductions_and_prefix_sums_go_along_the_last_dimension() {
+    let x = || F(&[2, 3], &[1.0, 2.0, 6.0, -1.0, 0.5, 0.5]);
+    let kind = ReduceKind::Sum;
+    close(&run(Reduce { kind }, &[x()]), &[9.0, 0.0]);
+    let kind = ReduceKind::Mean;
+    close(&run(Reduce { kind }, &[x()]), &[3.0, 0.0]);
+    close(&run(Cumsum, &[x()]), &[1.0, 3.0, 9.0, -1.0, -0.5, 0.0]);
+}
+
+#[test]
+fn orders_are_stable_and_put_nan_above_all_numbers() {
+    let nan = f64::NAN;
+    let values = [1.0, 3.0, 3.0, -0.0, nan, f64::INFINITY, nan, 0.0];
+    let x = || F(&[2, 4], &values);
+    assert_eq!(indices(Argmax, x()), [1, 0]);
+    let sort = |order, k| indices(Argsort { order, k }, x());
+    assert_eq!(sort(SortOrder::Ascending, None), [3, 0, 1, 2, 3, 1, 0, 2],);
+    assert_eq!(sort(SortOrder::Descending, None), [1, 2, 0, 3, 0, 2, 1, 3],);
+    assert_eq!(sort(SortOrder::Descending, Some(2)), [1, 2, 0, 2]);
+    let zeros = F(&[3], &[0.0, -0.0, 0.0]);
+    let order = SortOrder::Descending;
+    assert_eq!(indices(Argsort { order, k: None }, zeros), [0, 1, 2]);
 }
 
 /// Attention of one query of width 1 over rows with keys 0, so that all scores are equal.

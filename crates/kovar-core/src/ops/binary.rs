@@ -11,8 +11,12 @@ use crate::graph::{Graph, Value, ValueId};
 pub enum BinaryKind {
     /// `a + b`
     Add,
+    /// `a - b`
+    Sub,
     /// `a * b`
     Mul,
+    /// `a / b`, as IEEE 754 has it for zeros.
+    Div,
 }
 
 /// `y = a op b`, computed in f32.
@@ -30,7 +34,9 @@ impl Rules for Binary {
     fn name(&self) -> &'static str {
         match self.kind {
             BinaryKind::Add => "add",
+            BinaryKind::Sub => "sub",
             BinaryKind::Mul => "mul",
+            BinaryKind::Div => "div",
         }
     }
 
@@ -68,9 +74,21 @@ impl Graph {
         self.apply(Op::from(Binary { kind }), &[a, b])
     }
 
+    /// Appends `a - b`.
+    pub fn sub(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        let kind = BinaryKind::Sub;
+        self.apply(Op::from(Binary { kind }), &[a, b])
+    }
+
     /// Appends `a * b`.
     pub fn mul(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
         let kind = BinaryKind::Mul;
+        self.apply(Op::from(Binary { kind }), &[a, b])
+    }
+
+    /// Appends `a / b`.
+    pub fn div(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        let kind = BinaryKind::Div;
         self.apply(Op::from(Binary { kind }), &[a, b])
     }
 }

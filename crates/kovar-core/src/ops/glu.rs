@@ -11,6 +11,11 @@ use crate::graph::{Graph, Value, ValueId};
 pub enum GluKind {
     /// `silu(gate) * up`, where `silu(v) = v / (1 + exp(-v))`.
     Swiglu,
+    /// `gelu(gate) * up`, with the exact `gelu` of [`UnaryKind::Gelu`](super::UnaryKind::Gelu),
+    /// that of the error function.
+    Geglu,
+    /// `max(gate, 0) * up`
+    Reglu,
 }
 
 /// `y = act(gate) * up` (Shazeer 2020), computed in f32.
@@ -27,6 +32,8 @@ impl Rules for Glu {
     fn name(&self) -> &'static str {
         match self.kind {
             GluKind::Swiglu => "swiglu",
+            GluKind::Geglu => "geglu",
+            GluKind::Reglu => "reglu",
         }
     }
 
@@ -53,7 +60,12 @@ impl Rules for Glu {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        5 * count(output)
+        let each = match self.kind {
+            GluKind::Swiglu => 5,
+            GluKind::Geglu => 9,
+            GluKind::Reglu => 2,
+        };
+        each * count(output)
     }
 }
 
@@ -61,6 +73,18 @@ impl Graph {
     /// Appends `silu(gate) * up`.
     pub fn swiglu(&mut self, gate: ValueId, up: ValueId) -> Result<ValueId, GraphError> {
         let kind = GluKind::Swiglu;
+        self.apply(Op::from(Glu { kind }), &[gate, up])
+    }
+
+    /// Appends `gelu(gate) * up`, with the exact `gelu`.
+    pub fn geglu(&mut self, gate: ValueId, up: ValueId) -> Result<ValueId, GraphError> {
+        let kind = GluKind::Geglu;
+        self.apply(Op::from(Glu { kind }), &[gate, up])
+    }
+
+    /// Appends `max(gate, 0) * up`.
+    pub fn reglu(&mut self, gate: ValueId, up: ValueId) -> Result<ValueId, GraphError> {
+        let kind = GluKind::Reglu;
         self.apply(Op::from(Glu { kind }), &[gate, up])
     }
 }

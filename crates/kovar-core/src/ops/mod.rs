@@ -1,31 +1,51 @@
 //! The operation vocabulary. One file per operation holds its attributes, its shape and alias
 //! rules, its cost and its builder on [`Graph`](crate::Graph); [`Op`] is the table of them.
 
+mod arange;
+mod argmax;
+mod argsort;
 mod attention;
 mod binary;
+mod concat;
 mod copy;
+mod cumsum;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod timestep_embedding;
+mod unary;
 
+pub use arange::Arange;
+pub use argmax::Argmax;
+pub use argsort::{Argsort, SortOrder};
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
+pub use concat::Concat;
 pub use copy::Copy;
+pub use cumsum::Cumsum;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
 pub use matmul::Matmul;
+pub use pad::Pad;
+pub use reduce::{Reduce, ReduceKind};
+pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
+pub use timestep_embedding::TimestepEmbedding;
+pub use unary::{Unary, UnaryKind};
 
 use rules::Rules;
 
@@ -69,18 +89,34 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
+    /// An arithmetic progression.
+    Arange,
+    /// The index of the greatest element.
+    Argmax,
+    /// Indices in the order of the elements.
+    Argsort,
     /// Scaled dot-product attention.
     Attention,
     /// Elementwise operations on two operands.
     Binary,
+    /// Operands one after another along a dimension.
+    Concat,
     /// Copies, casts and makes contiguous.
     Copy,
+    /// Prefix sums along the last dimension.
+    Cumsum,
     /// Rows of a table by index.
     GetRows,
     /// Gated activations.
     Glu,
     /// Products with a weight on the left.
     Matmul,
+    /// Padding with a constant.
+    Pad,
+    /// Sums and means over the last dimension.
+    Reduce,
+    /// Copies of a tensor side by side.
+    Repeat,
     /// Root mean square normalisation.
     RmsNorm,
     /// Rotary position embedding.
@@ -91,6 +127,10 @@ vocabulary! {
     SetRows,
     /// Softmax over the last dimension.
     Softmax,
+    /// Sinusoidal embeddings of diffusion time steps.
+    TimestepEmbedding,
+    /// Elementwise operations on one operand.
+    Unary,
 }
 
 impl Op {
@@ -101,7 +141,8 @@ impl Op {
 
     /// The name of operand `i` in the operation's documentation.
     pub fn operand_name(&self, i: usize) -> &'static str {
-        self.rules().operands().get(i).copied().unwrap_or("?")
+        let names = self.rules().operands();
+        names.get(i).or(names.last()).copied().unwrap_or("?")
     }
 
     /// Whether the result may overwrite operand `i`, if both are the same window.

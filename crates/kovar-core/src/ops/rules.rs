@@ -3,11 +3,13 @@
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
-use crate::graph::{ScalarId, Value};
+use crate::graph::{Graph, ScalarId, Value, ValueId};
 use crate::ops::Op;
 
 /// The plain floating-point dtypes.
 pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// The plain dtypes.
+pub(super) const PLAIN: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
 /// The plain floating-point dtypes and all quantised ones.
 pub(super) const WEIGHTS: &[DType] = &[
     DType::F32,
@@ -89,6 +91,12 @@ impl<'a> Operands<'a> {
         self.values[i]
     }
 
+    /// The name of operand `i`; the last one stands for all from there on.
+    fn operand_name(&self, i: usize) -> &'static str {
+        let name = self.names.get(i).or(self.names.last());
+        name.copied().unwrap_or("?")
+    }
+
     pub(super) fn optional(&self, i: usize) -> Option<&'a Value> {
         self.values.get(i).copied()
     }
@@ -105,10 +113,17 @@ impl<'a> Operands<'a> {
         }
         Err(GraphError::OperandDType {
             op: self.op,
-            operand: self.names[i],
+            operand: self.operand_name(i),
             found: value.dtype,
             allowed,
         })
+    }
+
+    /// Operand `i`, of the plain dtype of operand `other`.
+    pub(super) fn typed_as(&self, i: usize, other: usize) -> Result<&'a Value, GraphError> {
+        let wanted = self.get(other).dtype;
+        let allowed = PLAIN.chunks(1).find(|one| one.contains(&wanted));
+        self.typed(i, allowed.unwrap_or(&[]))
     }
 
     /// Fails unless `holds` with operand `i` not having the form `expected`.
@@ -123,7 +138,7 @@ impl<'a> Operands<'a> {
         }
         Err(GraphError::OperandRank {
             op: self.op,
-            operand: self.names[i],
+            operand: self.operand_name(i),
             found: *self.get(i).dims(),
             expected,
         })
@@ -142,9 +157,9 @@ impl<'a> Operands<'a> {
         }
         Err(GraphError::OperandDims {
             op: self.op,
-            operand: self.names[i],
+            operand: self.operand_name(i),
             found: *self.get(i).dims(),
-            other: self.names[other],
+            other: self.operand_name(other),
             other_dims: *self.get(other).dims(),
             rule,
         })
@@ -186,7 +201,8 @@ pub(super) trait Rules {
     /// The name in lower case.
     fn name(&self) -> &'static str;
 
-    /// The operands' names in order, optional ones last.
+    /// The operands' names in order, optional ones last. Of operations that take any number of
+    /// operands, the last name stands for all from there on.
     fn operands(&self) -> &'static [&'static str];
 
     /// How many operands there may be, in numbers and in words.
@@ -242,4 +258,21 @@ pub(super) fn touched_bytes(value: &Value) -> u64 {
 /// Elements of a value, for counting operations.
 pub(super) fn count(value: &Value) -> u64 {
     value.layout.elements() as u64
+}
+
+/// A size for each dimension of operand `x` of `op`, as many as a value may have.
+pub(super) fn per_dim(
+    graph: &Graph,
+    op: &'static str,
+    x: ValueId,
+    sizes: &[usize],
+    expected: &'static str,
+) -> Result<Dims, GraphError> {
+    let found = *graph.value(x)?.dims();
+    Dims::new(sizes).ok_or(GraphError::OperandRank {
+        op,
+        operand: "x",
+        found,
+        expected,
+    })
 }

@@ -7,9 +7,10 @@ use super::rows::{PIECE, Walk, broadcast};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
+use crate::vector::Kernels;
 
 pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
+    operands: |op, _| if body_of(op).is_some() { FLOATS } else { &[] },
     result: |_| FLOATS,
     compile,
 };
@@ -25,12 +26,22 @@ pub(super) struct Elementwise {
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
-    let kernels = resolver.shared.vector;
-    let f = match node.op() {
-        Op::Binary(op) if op.kind == BinaryKind::Mul => kernels.mul,
-        _ => kernels.add,
-    };
-    compile_with(resolver, node, f)
+    let body = body_of(node.op()).ok_or_else(|| malformed(resolver, node, "a"))?;
+    compile_with(resolver, node, body(resolver.shared.vector))
+}
+
+/// A kernel on two f32 rows, of a level's table.
+pub(super) type Body = fn(&Kernels) -> RowFn;
+
+fn body_of(op: &Op) -> Option<Body> {
+    let Op::Binary(op) = op else { return None };
+    Some(match op.kind {
+        BinaryKind::Add => |kernels| kernels.add,
+        BinaryKind::Sub => |kernels| kernels.sub,
+        BinaryKind::Mul => |kernels| kernels.mul,
+        BinaryKind::Div => |kernels| kernels.div,
+        _ => return None,
+    })
 }
 
 /// The kernel of a node of two operands, the second of which may be broadcast.

@@ -1,18 +1,29 @@
 //! The kernel table. One file per operation holds the dtypes that its kernel takes and the kernel
 //! itself; [`supports`] and [`compile`] read the same row.
 
+mod arange;
+mod argmax;
+mod argsort;
 mod attention;
 mod binary;
+mod concat;
 mod copy;
+mod cumsum;
+mod elements;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod rows;
 mod scale;
 mod set_rows;
 mod softmax;
+mod timestep_embedding;
+mod unary;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -23,6 +34,8 @@ use crate::program::{Kernel, Resolver};
 
 /// Dtypes that the general row reader and writer know.
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// Dtypes whose elements are moved bit by bit.
+const PLAIN: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
 /// Dtypes that rows are decoded from.
 const WEIGHTS: &[DType] = &[
     DType::F32,
@@ -58,17 +71,27 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Arange(_) => &arange::ENTRY,
+        Op::Argmax(_) => &argmax::ENTRY,
+        Op::Argsort(_) => &argsort::ENTRY,
         Op::Attention(_) => &attention::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
+        Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
+        Op::Cumsum(_) => &cumsum::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::Pad(_) => &pad::ENTRY,
+        Op::Reduce(_) => &reduce::ENTRY,
+        Op::Repeat(_) => &repeat::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
+        Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
 }

@@ -351,3 +351,15 @@ impl<const N: usize> Walk<N> {
 pub(super) fn broadcast<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand<'a>> {
     Some(operand.with_layout(operand.layout.broadcast_to(*dims)?))
 }
+
+/// An operand of one element a row, or of no row dimension, repeated along rows of other dims.
+pub(super) fn repeated<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand<'a>> {
+    let outer = dims.rank().checked_sub(1)?;
+    let mut strides = [0; MAX_RANK];
+    for (at, stride) in strides.iter_mut().enumerate().take(outer) {
+        *stride = *operand.layout.strides().get(at)?;
+    }
+    let strides = Dims::new(strides.get(..dims.rank())?)?;
+    let layout = Layout::strided(*dims, strides, operand.layout.offset())?;
+    Some(operand.with_layout(layout))
+}

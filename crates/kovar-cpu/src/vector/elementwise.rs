@@ -4,7 +4,7 @@ use super::lanes::{Lanes, MAX_LANES};
 
 /// A function of two vectors. A method and not a closure, since a closure cannot be told to be
 /// inlined always: one that is not calls every intrinsic as a function.
-trait Pointwise<V> {
+pub(super) trait Pointwise<V> {
     /// # Safety
     /// Needs a processor of the level of `V`.
     unsafe fn at(&self, a: V, b: V) -> V;
@@ -16,7 +16,13 @@ trait Pointwise<V> {
 /// `a` and `b` are readable and `y` is writable for `n` elements; `y` is the same as an operand
 /// or apart from it.
 #[inline(always)]
-unsafe fn map<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize, f: impl Pointwise<V>) {
+pub(super) unsafe fn map<V: Lanes>(
+    a: *const f32,
+    b: *const f32,
+    y: *mut f32,
+    n: usize,
+    f: impl Pointwise<V>,
+) {
     let mut i = 0;
     // SAFETY: by this function's contract; the padded copies have `MAX_LANES` elements.
     unsafe {
@@ -35,38 +41,33 @@ unsafe fn map<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize, f: 
     }
 }
 
-struct Add;
+/// Defines a type for an operation of two vectors, and its row kernel.
+macro_rules! arithmetic {
+    ($operation:ident, $name:ident) => {
+        struct $operation;
 
-impl<V: Lanes> Pointwise<V> for Add {
-    #[inline(always)]
-    unsafe fn at(&self, a: V, b: V) -> V {
-        // SAFETY: by the trait's contract.
-        unsafe { a.add(b) }
-    }
-}
-
-struct Mul;
-
-impl<V: Lanes> Pointwise<V> for Mul {
-    #[inline(always)]
-    unsafe fn at(&self, a: V, b: V) -> V {
-        // SAFETY: by the trait's contract.
-        unsafe { a.mul(b) }
-    }
-}
-
-struct Swiglu;
-
-impl<V: Lanes> Pointwise<V> for Swiglu {
-    #[inline(always)]
-    unsafe fn at(&self, gate: V, up: V) -> V {
-        // SAFETY: by the trait's contract.
-        unsafe {
-            let denominator = V::splat(0.0).sub(gate).exp().add(V::splat(1.0));
-            gate.div(denominator).mul(up)
+        impl<V: Lanes> Pointwise<V> for $operation {
+            #[inline(always)]
+            unsafe fn at(&self, a: V, b: V) -> V {
+                // SAFETY: by the trait's contract.
+                unsafe { a.$name(b) }
+            }
         }
-    }
+
+        /// # Safety
+        /// As [`map`].
+        #[inline(always)]
+        pub(super) unsafe fn $name<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
+            // SAFETY: by this function's contract, on a processor of the level.
+            unsafe { map::<V>(a, b, y, n, $operation) }
+        }
+    };
 }
+
+arithmetic!(Add, add);
+arithmetic!(Sub, sub);
+arithmetic!(Mul, mul);
+arithmetic!(Div, div);
 
 /// Times a factor, and times `b` if `WEIGHTED`.
 struct Scale<V, const WEIGHTED: bool>(V);
@@ -80,30 +81,6 @@ impl<V: Lanes, const WEIGHTED: bool> Pointwise<V> for Scale<V, WEIGHTED> {
             if WEIGHTED { scaled.mul(b) } else { scaled }
         }
     }
-}
-
-/// # Safety
-/// As [`map`].
-#[inline(always)]
-pub(super) unsafe fn add<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
-    // SAFETY: by this function's contract, on a processor of the level.
-    unsafe { map::<V>(a, b, y, n, Add) }
-}
-
-/// # Safety
-/// As [`map`].
-#[inline(always)]
-pub(super) unsafe fn mul<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
-    // SAFETY: by this function's contract, on a processor of the level.
-    unsafe { map::<V>(a, b, y, n, Mul) }
-}
-
-/// # Safety
-/// As [`map`].
-#[inline(always)]
-pub(super) unsafe fn swiglu<V: Lanes>(a: *const f32, b: *const f32, y: *mut f32, n: usize) {
-    // SAFETY: by this function's contract, on a processor of the level.
-    unsafe { map::<V>(a, b, y, n, Swiglu) }
 }
 
 /// # Safety
@@ -148,6 +125,30 @@ pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
             std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
             let a = V::load(last.as_ptr());
             even = a.mul_add(a, even);
+            i += step;
+        }
+        even.add(odd).sum()
+    }
+}
+
+/// # Safety
+/// `x` is readable for `n` elements.
+#[inline(always)]
+pub(super) unsafe fn sum<V: Lanes>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
+    unsafe {
+        let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
+        let mut i = 0;
+        while i + 2 * V::N <= n {
+            even = even.add(V::load(x.add(i)));
+            odd = odd.add(V::load(x.add(i + V::N)));
+            i += 2 * V::N;
+        }
+        while i < n {
+            let step = V::N.min(n - i);
+            let mut last = [0f32; MAX_LANES];
+            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+            even = even.add(V::load(last.as_ptr()));
             i += step;
         }
         even.add(odd).sum()

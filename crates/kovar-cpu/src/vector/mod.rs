@@ -3,6 +3,7 @@
 //! A body is written once over [`Lanes`](lanes::Lanes); the table's macro makes a function of it
 //! for each level, compiled with the level's target features.
 
+mod activation;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -68,6 +69,36 @@ macro_rules! kernels {
 }
 
 kernels! {
+    /// `y = |x|`
+    fn activation::abs(x: *const f32, y: *mut f32, n: usize);
+    /// `y = e^x`
+    fn activation::exp(x: *const f32, y: *mut f32, n: usize);
+    /// `y = x * Phi(x)`
+    fn activation::gelu(x: *const f32, y: *mut f32, n: usize);
+    /// `y = x * sigmoid(1.702 x)`
+    fn activation::gelu_quick(x: *const f32, y: *mut f32, n: usize);
+    /// `y = gelu(x)` by its approximation with `tanh`
+    fn activation::gelu_tanh(x: *const f32, y: *mut f32, n: usize);
+    /// `y = -x`
+    fn activation::neg(x: *const f32, y: *mut f32, n: usize);
+    /// `y = max(x, 0)`
+    fn activation::relu(x: *const f32, y: *mut f32, n: usize);
+    /// `y = max(x, 0)^2`
+    fn activation::relu_sqr(x: *const f32, y: *mut f32, n: usize);
+    /// `y = sigmoid(x)`
+    fn activation::sigmoid(x: *const f32, y: *mut f32, n: usize);
+    /// `y = x * sigmoid(x)`
+    fn activation::silu(x: *const f32, y: *mut f32, n: usize);
+    /// `y = x^2`
+    fn activation::sqr(x: *const f32, y: *mut f32, n: usize);
+    /// `y = tanh(x)`
+    fn activation::tanh(x: *const f32, y: *mut f32, n: usize);
+    /// `y = gelu(gate) * up`
+    fn activation::geglu(gate: *const f32, up: *const f32, y: *mut f32, n: usize);
+    /// `y = relu(gate) * up`
+    fn activation::reglu(gate: *const f32, up: *const f32, y: *mut f32, n: usize);
+    /// `y = silu(gate) * up`
+    fn activation::swiglu(gate: *const f32, up: *const f32, y: *mut f32, n: usize);
     /// Rows of F16 to f32.
     fn codec::load_f16(rows: &crate::vector::Rows);
     /// Rows of BF16 to f32.
@@ -82,14 +113,18 @@ kernels! {
     fn codec::transpose(src: *const f32, stride: usize, rows: usize, n: usize, dst: *mut f32, pitch: usize);
     /// `y = a + b`
     fn elementwise::add(a: *const f32, b: *const f32, y: *mut f32, n: usize);
+    /// `y = a - b`
+    fn elementwise::sub(a: *const f32, b: *const f32, y: *mut f32, n: usize);
+    /// `y = a / b`
+    fn elementwise::div(a: *const f32, b: *const f32, y: *mut f32, n: usize);
     /// `y = a * b`
     fn elementwise::mul(a: *const f32, b: *const f32, y: *mut f32, n: usize);
-    /// `y = silu(a) * b`
-    fn elementwise::swiglu(a: *const f32, b: *const f32, y: *mut f32, n: usize);
     /// `y = factor * x`
     fn elementwise::scale(x: *const f32, y: *mut f32, n: usize, factor: f32);
     /// `y = factor * x * w`
     fn elementwise::scale_mul(x: *const f32, w: *const f32, y: *mut f32, n: usize, factor: f32);
+    /// The sum of `x`.
+    fn elementwise::sum(x: *const f32, n: usize) -> f32;
     /// The sum of `x^2`.
     fn elementwise::sum_squares(x: *const f32, n: usize) -> f32;
     /// Turns the neighbouring pairs of a head.

@@ -1,11 +1,18 @@
 //! Cases of elementwise operations on two operands.
 
 use kovar_core::DType;
-use kovar_core::ops::{Binary, BinaryKind};
+use kovar_core::ops::{Binary, BinaryKind, Op};
 
 use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
+
+const KINDS: [BinaryKind; 4] = [
+    BinaryKind::Add,
+    BinaryKind::Sub,
+    BinaryKind::Mul,
+    BinaryKind::Div,
+];
 
 /// The second operand.
 #[derive(Clone)]
@@ -17,8 +24,7 @@ struct Other {
 }
 
 pub(super) fn tests() -> Vec<Case> {
-    let kinds = [BinaryKind::Add, BinaryKind::Mul];
-    kinds.into_iter().flat_map(of_kind).collect()
+    KINDS.into_iter().flat_map(of_kind).collect()
 }
 
 fn of_kind(kind: BinaryKind) -> Vec<Case> {
@@ -125,10 +131,7 @@ fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
 }
 
 fn name(kind: BinaryKind) -> &'static str {
-    match kind {
-        BinaryKind::Mul => "mul",
-        _ => "add",
-    }
+    Op::from(Binary { kind }).name()
 }
 
 fn case(kind: BinaryKind, point: Point, other: Other) -> Case {

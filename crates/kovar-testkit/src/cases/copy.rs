@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::Copy;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, moving};
 use super::{Case, FLOATS, Form, Place, Target, lower, weights};
 use crate::synthetic::Fill;
 
@@ -20,14 +20,7 @@ pub(super) fn tests() -> Vec<Case> {
         let points = points.filter(|point| !matches!(point.target, Target::InPlace(_)));
         cases.extend(points.map(|point| case(point, to, Place::Temp)));
     }
-    let integers = elementwise(&[DType::I32]).into_iter();
-    for mut point in integers.filter(|point| !matches!(point.target, Target::InPlace(_))) {
-        if !matches!(point.fill, Fill::Gaussian(_)) {
-            continue;
-        }
-        let count: usize = point.dims.iter().product();
-        let number = |i: usize| (i as i64 * 0x9e37_79b9 + 77) as i32;
-        point.fill = Fill::Indices((0..count).map(|i| number(i).into()).collect());
+    for point in moving(&[DType::I32]) {
         cases.push(case(point, DType::I32, Place::Input));
     }
     for from in weights() {

@@ -1,16 +1,22 @@
 //! Cases of gated activations.
 
 use kovar_core::DType;
-use kovar_core::ops::{Glu, GluKind};
+use kovar_core::ops::{Glu, GluKind, Op};
 
 use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target, lower};
 use crate::synthetic::Fill;
 
+const KINDS: [GluKind; 3] = [GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu];
+
 pub(super) fn tests() -> Vec<Case> {
+    KINDS.into_iter().flat_map(of_kind).collect()
+}
+
+fn of_kind(kind: GluKind) -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
-        .map(|point| case(point.clone(), point.dtype, point.form))
+        .map(|point| case(kind, point.clone(), point.dtype, point.form))
         .collect();
     for gate in FLOATS {
         for up in FLOATS {
@@ -21,19 +27,19 @@ pub(super) fn tests() -> Vec<Case> {
                 Form::Repeated,
             ] {
                 let point = point(gate, &[3, 4, 37], Form::Contiguous, Target::Fresh);
-                cases.push(case(point, up, up_form));
+                cases.push(case(kind, point, up, up_form));
             }
         }
         for form in [Form::Contiguous, Form::Gaps, Form::Window] {
             let point = point(gate, &[3, 4, 37], form, Target::InPlace(1));
-            cases.push(case(point, gate, form));
+            cases.push(case(kind, point, gate, form));
         }
         // The halves of one fused product.
-        cases.push(fused(gate));
+        cases.push(fused(kind, gate));
     }
     let mut wide = point(DType::F32, &[4, 300], Form::Contiguous, Target::Fresh);
     wide.fill = Fill::Gaussian(40.0);
-    cases.push(case(wide, DType::F16, Form::Contiguous));
+    cases.push(case(kind, wide, DType::F16, Form::Contiguous));
     cases
 }
 
@@ -41,7 +47,10 @@ pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 2] = [&[1, 11008], &[512, 11008]];
     dims.into_iter()
         .map(|dims| point(DType::F32, dims, Form::Contiguous, Target::InPlace(0)))
-        .map(|point| case(point, DType::F32, Form::Contiguous))
+        .flat_map(|point| {
+            let of = move |kind| case(kind, point.clone(), DType::F32, Form::Contiguous);
+            KINDS.into_iter().map(of)
+        })
         .collect()
 }
 
@@ -55,14 +64,14 @@ fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
     }
 }
 
-fn case(point: Point, up_dtype: DType, up_form: Form) -> Case {
+fn case(kind: GluKind, point: Point, up_dtype: DType, up_form: Form) -> Case {
     let mut labels = point.labels("");
     labels.0 += &format!("x{}", lower(up_dtype));
     labels.2 += &format!("-up_{}", up_form.name());
     if point.fill == Fill::Gaussian(40.0) {
         labels.1 += ",wide";
     }
-    Case::new("glu", "swiglu", labels, move |setup| {
+    Case::new("glu", Op::from(Glu { kind }).name(), labels, move |setup| {
         let Point {
             dtype,
             dims,
@@ -72,15 +81,14 @@ fn case(point: Point, up_dtype: DType, up_form: Form) -> Case {
         } = point.clone();
         let gate = setup.operand("gate", Place::Temp, dtype, &dims, form, fill.clone())?;
         let up = setup.operand("up", Place::Temp, up_dtype, &dims, up_form, fill)?;
-        let kind = GluKind::Swiglu;
         setup.apply(Glu { kind }, &[gate, up], target)?;
         Ok(())
     })
 }
 
-fn fused(dtype: DType) -> Case {
+fn fused(kind: GluKind, dtype: DType) -> Case {
     let labels = (lower(dtype), "5x2x33".to_owned(), "halves-fresh".to_owned());
-    Case::new("glu", "swiglu", labels, move |setup| {
+    Case::new("glu", Op::from(Glu { kind }).name(), labels, move |setup| {
         let both = setup.operand(
             "gate_up",
             Place::Temp,
@@ -91,7 +99,6 @@ fn fused(dtype: DType) -> Case {
         )?;
         let gate = setup.graph.slice(both, 1, 0..33)?;
         let up = setup.graph.slice(both, 1, 33..66)?;
-        let kind = GluKind::Swiglu;
         setup.apply(Glu { kind }, &[gate, up], Target::Fresh)?;
         Ok(())
     })

@@ -1,12 +1,20 @@
 //! Tables of small cases for each operation. One table feeds every backend's tests, `kovar
 //! test-ops` and the benches; a bug becomes a case.
 
+mod arange;
+mod argmax;
+mod argsort;
 mod attention;
 mod binary;
+mod concat;
 mod copy;
+mod cumsum;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod scale;
@@ -14,6 +22,8 @@ mod set_rows;
 mod setup;
 mod softmax;
 mod sweep;
+mod timestep_embedding;
+mod unary;
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,7 +118,10 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu matmul rms_norm rope scale set_rows softmax }
+tables! {
+    arange argmax argsort attention binary concat copy cumsum get_rows glu matmul pad reduce
+    repeat rms_norm rope scale set_rows softmax timestep_embedding unary
+}
 
 /// All test cases.
 pub fn all() -> Vec<Case> {
@@ -130,6 +143,9 @@ const QUANTIZED: [DType; 8] = [
 fn weights() -> impl Iterator<Item = DType> {
     FLOATS.into_iter().chain(QUANTIZED)
 }
+
+/// The plain dtypes.
+const PLAIN: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::I32];
 
 /// The name of a dtype in case names.
 fn lower(dtype: DType) -> String {

@@ -108,3 +108,72 @@ pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
     }
     points
 }
+
+/// The sweep of an operation that moves elements and never works in place.
+pub(super) fn moving(dtypes: &[DType]) -> Vec<Point> {
+    let mut points = elementwise(dtypes);
+    points.retain(|point| {
+        !matches!(point.target, Target::InPlace(_)) && matches!(point.fill, Fill::Gaussian(_))
+    });
+    for point in &mut points {
+        point.fill = any_bits(point.dtype, &point.dims);
+    }
+    points
+}
+
+/// Numbers of a plain dtype all over its range.
+pub(super) fn any_bits(dtype: DType, dims: &[usize]) -> Fill {
+    let count: usize = dims.iter().product();
+    let number = |i: usize| (i as i64 * 0x9e37_79b9 + 77) as i32;
+    match dtype {
+        DType::I32 => Fill::Indices((0..count).map(|i| number(i).into()).collect()),
+        _ => Fill::Gaussian(1.0),
+    }
+}
+
+/// The sweep of an operation that orders elements: distinct ones, many equal ones, and NaN,
+/// infinities and both zeros among them.
+pub(super) fn ordered() -> Vec<Point> {
+    let mut points = elementwise(&super::FLOATS);
+    points.retain(|point| !matches!(point.target, Target::InPlace(_)));
+    for dtype in super::FLOATS {
+        for dims in [[3, 1024], [2, 1500], [5, 128]] {
+            for fill in [ties(dims), specials(dims), Fill::Gaussian(1.0)] {
+                points.push(Point {
+                    dtype,
+                    dims: dims.to_vec(),
+                    form: Form::Contiguous,
+                    target: Target::Fresh,
+                    fill,
+                });
+            }
+        }
+    }
+    points
+}
+
+fn ties([rows, n]: [usize; 2]) -> Fill {
+    Fill::Values((0..rows * n).map(|i| (i * 37 % 11) as f64 - 5.0).collect())
+}
+
+fn specials([rows, n]: [usize; 2]) -> Fill {
+    const SPECIAL: [f64; 6] = [f64::INFINITY, 0.0, f64::NAN, -0.0, f64::NEG_INFINITY, 1e-7];
+    let value = |i: usize| match i % 3 {
+        1 => SPECIAL[i / 3 % SPECIAL.len()],
+        _ => (i * 61 % 101) as f64 / 8.0 - 6.0,
+    };
+    // The last row is without NaN.
+    let numbers = |i: usize| Some(value(i)).filter(|x| i / n + 1 < rows || !x.is_nan());
+    Fill::Values((0..rows * n).map(|i| numbers(i).unwrap_or(2.0)).collect())
+}
+
+impl Point {
+    /// What [`ordered`] has put there.
+    pub(super) fn kind_of_order(&self) -> &'static str {
+        match &self.fill {
+            Fill::Values(values) if values.iter().any(|x| x.is_nan()) => ",specials",
+            Fill::Values(_) => ",ties",
+            _ => "",
+        }
+    }
+}

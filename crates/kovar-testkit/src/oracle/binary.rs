@@ -8,7 +8,9 @@ use crate::tensor::TensorData;
 pub(super) fn binary(attributes: &Binary, inputs: &Inputs<'_>) -> Result<TensorData, OracleError> {
     let operation: fn(f64, f64) -> f64 = match attributes.kind {
         BinaryKind::Add => |a, b| a + b,
+        BinaryKind::Sub => |a, b| a - b,
         BinaryKind::Mul => |a, b| a * b,
+        BinaryKind::Div => |a, b| a / b,
         _ => return Err(OracleError::UnknownOp { op: inputs.op }),
     };
     let a = inputs.get(0)?;

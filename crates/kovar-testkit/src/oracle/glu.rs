@@ -2,12 +2,15 @@
 
 use kovar_core::ops::{Glu, GluKind};
 
+use super::unary::{gelu, relu, silu};
 use super::{Inputs, OracleError};
 use crate::tensor::TensorData;
 
 pub(super) fn glu(attributes: &Glu, inputs: &Inputs<'_>) -> Result<TensorData, OracleError> {
     let activation = match attributes.kind {
         GluKind::Swiglu => silu,
+        GluKind::Geglu => gelu,
+        GluKind::Reglu => relu,
         _ => return Err(OracleError::UnknownOp { op: inputs.op }),
     };
     let pairs = inputs
@@ -17,8 +20,4 @@ pub(super) fn glu(attributes: &Glu, inputs: &Inputs<'_>) -> Result<TensorData, O
         .zip(inputs.get(1)?.values()?);
     let out = pairs.map(|(&gate, up)| activation(gate) * up).collect();
     Ok(TensorData::floats(inputs.output_dims(), out)?)
-}
-
-fn silu(v: f64) -> f64 {
-    v / (1.0 + (-v).exp())
 }

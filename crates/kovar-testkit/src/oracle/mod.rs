@@ -2,17 +2,27 @@
 //! tensors: strides, offsets and storage formats are left to [`read_value`](crate::read_value) and
 //! [`write_value`](crate::write_value).
 
+mod arange;
+mod argmax;
+mod argsort;
 mod attention;
 mod binary;
+mod concat;
 mod copy;
+mod cumsum;
 mod get_rows;
 mod glu;
 mod matmul;
+mod pad;
+mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod scale;
 mod set_rows;
 mod softmax;
+mod timestep_embedding;
+mod unary;
 
 use kovar_core::ops::Op;
 use kovar_core::quant::activation::ActivationError;
@@ -130,17 +140,29 @@ pub fn run_node(
         scalars,
     };
     let data = match node.op() {
+        Op::Arange(attributes) => arange::arange(attributes, &inputs)?,
+        Op::Argmax(_) => argmax::argmax(&inputs)?,
+        Op::Argsort(attributes) => argsort::argsort(attributes, &inputs)?,
         Op::Attention(attributes) => attention::attention(attributes, &inputs)?,
         Op::Binary(attributes) => binary::binary(attributes, &inputs)?,
+        Op::Concat(attributes) => concat::concat(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
+        Op::Cumsum(_) => cumsum::cumsum(&inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
+        Op::Pad(attributes) => pad::pad(attributes, &inputs)?,
+        Op::Reduce(attributes) => reduce::reduce(attributes, &inputs)?,
+        Op::Repeat(_) => repeat::repeat(&inputs)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,
+        Op::TimestepEmbedding(attributes) => {
+            timestep_embedding::timestep_embedding(attributes, &inputs)?
+        }
+        Op::Unary(attributes) => unary::unary(attributes, &inputs)?,
         op => return Err(OracleError::UnknownOp { op: op.name() }),
     };
     Ok(Output {

@@ -1,0 +1,95 @@
+//! An arithmetic progression.
+
+use super::Op;
+use super::rules::{Operands, Rules, TensorSpec, count};
+use crate::DType;
+use crate::dims::Dims;
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y[i] = start + i * step` for `i < n`.
+///
+/// - no operands.
+/// - result: `dtype`, F32 or I32, `[n]`. F32 is computed in f64 and rounded once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arange {
+    /// The first element; finite, for I32 an integer.
+    pub start: f64,
+    /// The difference of neighbours; finite, for I32 an integer.
+    pub step: f64,
+    /// How many elements. All of them must be in the range of the dtype.
+    pub n: usize,
+    /// F32 or I32.
+    pub dtype: DType,
+}
+
+impl Arange {
+    /// Element `i`.
+    fn at(&self, i: usize) -> f64 {
+        self.start + i as f64 * self.step
+    }
+}
+
+impl Rules for Arange {
+    fn name(&self) -> &'static str {
+        "arange"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (0..=0, "no")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let last = self.at(self.n.saturating_sub(1));
+        let (fits, rule): (fn(f64) -> bool, _) = match self.dtype {
+            DType::F32 => (
+                |value| value.abs() <= f32::MAX.into(),
+                "within the range of F32",
+            ),
+            DType::I32 => (
+                |value| f64::from(value as i32) == value,
+                "an integer of 32 bits",
+            ),
+            _ => (|_| false, "of a progression of F32 or I32"),
+        };
+        operands.attribute(fits(self.start), "start", self.start, rule)?;
+        // A single element, or none, has no neighbour.
+        operands.attribute(self.step.is_finite(), "step", self.step, "finite")?;
+        if self.dtype == DType::I32 {
+            let whole = self.step.fract() == 0.0;
+            operands.attribute(whole, "step", self.step, "an integer")?;
+        }
+        operands.attribute(fits(last), "the last element", last, rule)?;
+        Ok(TensorSpec {
+            dtype: self.dtype,
+            dims: Dims::from_fn(1, |_| self.n),
+        })
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        2 * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`Arange`].
+    pub fn arange(
+        &mut self,
+        start: f64,
+        step: f64,
+        n: usize,
+        dtype: DType,
+    ) -> Result<ValueId, GraphError> {
+        let op = Arange {
+            start,
+            step,
+            n,
+            dtype,
+        };
+        self.apply(Op::from(op), &[])
+    }
+}

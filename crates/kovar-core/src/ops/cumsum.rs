@@ -1,0 +1,51 @@
+//! Prefix sums along the last dimension.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y[.., i] = x[.., 0] + .. + x[.., i]`, computed in f32 at least.
+///
+/// - `x`: F32, F16 or BF16, `[.., n]`.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cumsum;
+
+impl Rules for Cumsum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, _i: usize) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`Cumsum`].
+    pub fn cumsum(&mut self, x: ValueId) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(Cumsum), &[x])
+    }
+}

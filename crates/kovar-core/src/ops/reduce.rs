@@ -1,0 +1,70 @@
+//! Sums and means over the last dimension.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// Which reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReduceKind {
+    /// The sum; 0 of no elements.
+    Sum,
+    /// The sum divided by the number of elements; NaN of no elements.
+    Mean,
+}
+
+/// `y[.., 0] = sum(x[.., :])` or the mean, computed in f32 at least.
+///
+/// - `x`: F32, F16 or BF16, `[.., n]`.
+/// - result: dtype of `x`, `[.., 1]`, which broadcasts to `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduce {
+    /// Which reduction.
+    pub kind: ReduceKind,
+}
+
+impl Rules for Reduce {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            ReduceKind::Sum => "sum",
+            ReduceKind::Mean => "mean",
+        }
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: x.dims().with_last(1),
+        })
+    }
+
+    fn flops(&self, inputs: &[&Value], _output: &Value) -> u64 {
+        inputs.iter().map(|x| count(x)).sum()
+    }
+}
+
+impl Graph {
+    /// Appends the sum over the last dimension.
+    pub fn sum(&mut self, x: ValueId) -> Result<ValueId, GraphError> {
+        let kind = ReduceKind::Sum;
+        self.apply(Op::from(Reduce { kind }), &[x])
+    }
+
+    /// Appends the mean over the last dimension.
+    pub fn mean(&mut self, x: ValueId) -> Result<ValueId, GraphError> {
+        let kind = ReduceKind::Mean;
+        self.apply(Op::from(Reduce { kind }), &[x])
+    }
+}

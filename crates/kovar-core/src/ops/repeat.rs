@@ -1,0 +1,58 @@
+//! Copies of a tensor side by side.
+
+use super::Op;
+use super::rules::{Operands, PLAIN, Rules, TensorSpec, per_dim};
+use crate::dims::Dims;
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y[i0, i1, ..] = x[i0 % d0, i1 % d1, ..]`: the whole of `x` (of dims `d`) again and again along
+/// each dimension. (Where only sizes of 1 repeat and the result is only read,
+/// [`Graph::broadcast_to`] needs no copy.)
+///
+/// - `x`: any plain dtype, any dims.
+/// - result: dtype of `x`; the dims of `x` times `counts`. The bits of the elements are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// How often along each dimension, outermost first; as many as `x` has dims.
+    pub counts: Dims,
+}
+
+const PER_DIM: &str = "as many dims as there are counts";
+
+impl Rules for Repeat {
+    fn name(&self) -> &'static str {
+        "repeat"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, PLAIN)?;
+        let (dims, counts) = (x.dims(), &self.counts);
+        operands.rank(0, dims.rank() == counts.rank(), PER_DIM)?;
+        // A size that overflows is refused with the tensor that would have it.
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: Dims::from_fn(dims.rank(), |at| dims[at].saturating_mul(counts[at])),
+        })
+    }
+
+    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
+        0
+    }
+}
+
+impl Graph {
+    /// Appends [`Repeat`], with a count for each dimension of `x`.
+    pub fn repeat(&mut self, x: ValueId, counts: &[usize]) -> Result<ValueId, GraphError> {
+        let counts = per_dim(self, "repeat", x, counts, PER_DIM)?;
+        self.apply(Op::from(Repeat { counts }), &[x])
+    }
+}

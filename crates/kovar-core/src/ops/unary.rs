@@ -1,0 +1,143 @@
+//! Elementwise operations on one operand.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// Which elementwise operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UnaryKind {
+    /// `-x`
+    Neg,
+    /// `|x|`
+    Abs,
+    /// `x^2`
+    Sqr,
+    /// `sqrt(x)`, NaN for negative numbers.
+    Sqrt,
+    /// `e^x`
+    Exp,
+    /// The natural logarithm: NaN for negative numbers, minus infinity for 0.
+    Log,
+    /// `sin(x)`, `x` in radians.
+    Sin,
+    /// `cos(x)`, `x` in radians.
+    Cos,
+    /// `tanh(x)`
+    Tanh,
+    /// `1 / (1 + e^-x)`
+    Sigmoid,
+    /// `x / (1 + e^-x)` (Elfwing et al. 2018; also named swish).
+    Silu,
+    /// `x * Phi(x)` with the normal distribution function `Phi(x) = (1 + erf(x / sqrt(2))) / 2`
+    /// (Hendrycks and Gimpel 2016): the exact form.
+    Gelu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: the approximation that the same
+    /// paper gives.
+    GeluTanh,
+    /// `x / (1 + e^(-1.702 x))`: the paper's other approximation, that of CLIP.
+    GeluQuick,
+    /// `max(x, 0)`
+    Relu,
+    /// `max(x, 0)^2` (So et al. 2021).
+    ReluSqr,
+    /// `x` where `x >= 0`, else `slope * x`.
+    LeakyRelu {
+        /// The factor on negative numbers; finite.
+        slope: f32,
+    },
+    /// `ln(1 + e^x)`
+    Softplus,
+    /// `x`, but `min` where it is less and `max` where it is greater.
+    Clamp {
+        /// The least result; minus infinity for none.
+        min: f32,
+        /// The greatest result, `min` at least; infinity for none.
+        max: f32,
+    },
+}
+
+/// `y = f(x)`, computed in f32. NaN gives NaN.
+///
+/// - `x`: F32, F16 or BF16, any dims.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unary {
+    /// Which operation.
+    pub kind: UnaryKind,
+}
+
+impl Rules for Unary {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            UnaryKind::Neg => "neg",
+            UnaryKind::Abs => "abs",
+            UnaryKind::Sqr => "sqr",
+            UnaryKind::Sqrt => "sqrt",
+            UnaryKind::Exp => "exp",
+            UnaryKind::Log => "log",
+            UnaryKind::Sin => "sin",
+            UnaryKind::Cos => "cos",
+            UnaryKind::Tanh => "tanh",
+            UnaryKind::Sigmoid => "sigmoid",
+            UnaryKind::Silu => "silu",
+            UnaryKind::Gelu => "gelu",
+            UnaryKind::GeluTanh => "gelu_tanh",
+            UnaryKind::GeluQuick => "gelu_quick",
+            UnaryKind::Relu => "relu",
+            UnaryKind::ReluSqr => "relu_sqr",
+            UnaryKind::LeakyRelu { .. } => "leaky_relu",
+            UnaryKind::Softplus => "softplus",
+            UnaryKind::Clamp { .. } => "clamp",
+        }
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        match self.kind {
+            UnaryKind::LeakyRelu { slope } => {
+                operands.attribute(slope.is_finite(), "slope", slope.into(), "finite")?;
+            }
+            UnaryKind::Clamp { min, max } => {
+                operands.attribute(!min.is_nan(), "min", min.into(), "a number")?;
+                operands.attribute(min <= max, "max", max.into(), "`min` at least")?;
+            }
+            _ => {}
+        }
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, _i: usize) -> bool {
+        true
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        let each = match self.kind {
+            UnaryKind::Exp | UnaryKind::Log | UnaryKind::Sin | UnaryKind::Cos => 4,
+            UnaryKind::Tanh | UnaryKind::Sigmoid | UnaryKind::Silu | UnaryKind::Softplus => 5,
+            UnaryKind::Gelu | UnaryKind::GeluTanh | UnaryKind::GeluQuick => 8,
+            _ => 1,
+        };
+        each * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends `f(x)`.
+    pub fn unary(&mut self, x: ValueId, kind: UnaryKind) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(Unary { kind }), &[x])
+    }
+}

@@ -1,0 +1,64 @@
+//! An arithmetic progression.
+
+use kovar_core::ops::Op;
+use kovar_core::{DType, NodeRef};
+
+use super::{Compiled, Entry, malformed};
+use crate::product::ProductError;
+use crate::program::{Address, Kernel, Resolver, Run};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| &[],
+    result: |_| &[DType::F32, DType::I32],
+    compile,
+};
+
+/// Elements worth a chunk of work of their own.
+const GRAIN: usize = 1 << 14;
+
+struct Arange {
+    y: Address,
+    n: usize,
+    /// Bytes between neighbours.
+    stride: usize,
+    start: f64,
+    step: f64,
+    integer: bool,
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let Op::Arange(op) = node.op() else {
+        return Err(malformed(resolver, node, "result"));
+    };
+    let y = resolver.write(node)?;
+    Ok(Box::new(Arange {
+        y: y.start(),
+        n: y.layout.elements(),
+        stride: y.bytes(y.layout.stride_from_end(0)),
+        start: op.start,
+        step: op.step,
+        integer: y.dtype == DType::I32,
+    }))
+}
+
+impl Kernel for Arange {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        run.pool.run_ranges(self.n, GRAIN, &|range, _| {
+            for i in range {
+                let value = self.start + i as f64 * self.step;
+                let bits = match self.integer {
+                    true => value as i32 as u32,
+                    false => (value as f32).to_bits(),
+                };
+                let to = self.y.get().wrapping_add(i * self.stride);
+                // SAFETY: the element is inside the result, by `Kernel::run`'s contract writable.
+                unsafe { to.cast::<u32>().write_unaligned(bits) };
+            }
+        });
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "arange"
+    }
+}

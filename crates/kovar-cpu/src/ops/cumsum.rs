@@ -1,0 +1,56 @@
+//! Prefix sums along the last dimension.
+
+use kovar_core::NodeRef;
+
+use super::rows::{PIECE, Walk};
+use super::{Compiled, Entry, FLOATS, malformed};
+use crate::product::ProductError;
+use crate::program::{Kernel, Resolver, Run};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| FLOATS,
+    compile,
+};
+
+struct Cumsum(Walk<2>);
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
+    let walk = Walk::rows([&x, &y]).ok_or_else(|| malformed(resolver, node, "x"))?;
+    Ok(Box::new(Cumsum(walk)))
+}
+
+impl Kernel for Cumsum {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        let [x_form, y_form] = self.0.forms;
+        let row_len = self.0.row_len();
+        self.0.each_row(run, &|_, [x, y], _| {
+            let mut buffer = [0f32; PIECE];
+            // In f64, because errors of early sums are in all later ones.
+            let mut sum = 0f64;
+            let mut column = 0;
+            while column < row_len {
+                let n = PIECE.min(row_len - column);
+                let to = y_form.at(y, column);
+                // SAFETY: the piece is inside the rows, by `Kernel::run`'s contract readable and
+                // writable; in place, it is read before it is written.
+                unsafe {
+                    let from = x_form.at(x, column);
+                    x_form.read_to(run.vector, from, n, buffer.as_mut_ptr());
+                    for element in buffer.iter_mut().take(n) {
+                        sum += f64::from(*element);
+                        *element = sum as f32;
+                    }
+                    y_form.write(run.vector, buffer.as_ptr(), n, to);
+                }
+                column += n;
+            }
+        });
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+}

@@ -1,0 +1,63 @@
+//! Cases of `argsort` and `top_k`.
+
+use kovar_core::DType;
+use kovar_core::ops::{Argsort, Op, SortOrder};
+
+use super::sweep::{Point, ordered};
+use super::{Case, Form, Target};
+use crate::synthetic::Fill;
+
+pub(super) fn tests() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, point) in ordered().into_iter().enumerate() {
+        let order = |flip: bool| match flip {
+            true => SortOrder::Descending,
+            false => SortOrder::Ascending,
+        };
+        let n = point.last();
+        let k = [1, n / 2, n, 8, 0][i % 5].min(n);
+        cases.push(case(point.clone(), order(i % 2 == 0), None));
+        cases.push(case(point, order(i % 3 != 0), Some(k)));
+    }
+    cases
+}
+
+pub(super) fn perf() -> Vec<Case> {
+    let shapes: [(&[usize], Option<usize>); 3] = [
+        (&[512, 128], Some(8)),
+        (&[1, 151_936], Some(64)),
+        (&[64, 4096], None),
+    ];
+    shapes
+        .into_iter()
+        .map(|(dims, k)| {
+            let point = Point {
+                dtype: DType::F32,
+                dims: dims.to_vec(),
+                form: Form::Contiguous,
+                target: Target::Fresh,
+                fill: Fill::Gaussian(1.0),
+            };
+            case(point, SortOrder::Descending, k)
+        })
+        .collect()
+}
+
+fn case(point: Point, order: SortOrder, k: Option<usize>) -> Case {
+    let op = Argsort { order, k };
+    let k = k.map_or(String::new(), |k| format!(",k={k}"));
+    let order = format!("{order:?}").to_lowercase();
+    let labels = point.labels(&format!(",{order}{k}{}", point.kind_of_order()));
+    Case::new("argsort", Op::from(op).name(), labels, move |setup| {
+        let Point {
+            dtype,
+            dims,
+            form,
+            target,
+            fill,
+        } = point.clone();
+        let x = setup.operand("x", super::Place::Temp, dtype, &dims, form, fill)?;
+        setup.apply(op, &[x], target)?;
+        Ok(())
+    })
+}

@@ -1,0 +1,90 @@
+//! Cases of `pad`.
+
+use kovar_core::ops::Pad;
+use kovar_core::{DType, Dims};
+
+use super::sweep::{Point, any_bits, moving};
+use super::{Case, Form, PLAIN, Place, Target};
+
+/// Sizes of padding along a dimension, before and behind.
+type Around = Vec<(usize, usize)>;
+
+pub(super) fn tests() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (i, point) in moving(&PLAIN).into_iter().enumerate() {
+        let around = (0..point.dims.len()).map(|at| ((i + at) % 3, (i + 2 * at) % 2));
+        let around = around.collect();
+        cases.push(case(point, around, -3.0, Place::Temp));
+    }
+    for dtype in PLAIN {
+        for (dims, around) in [
+            (vec![], vec![]),
+            (vec![5], vec![(0, 1)]),
+            (vec![5], vec![(3, 0)]),
+            (vec![0, 4], vec![(2, 1), (0, 3)]),
+            (vec![3, 4], vec![(0, 0), (0, 0)]),
+            (vec![2, 7, 9], vec![(0, 0), (1, 1), (1, 1)]),
+            (vec![2, 3, 4, 5], vec![(1, 2), (0, 4), (3, 0), (2, 1)]),
+            (vec![3, 1000], vec![(20, 20), (500, 30)]),
+        ] {
+            for value in [0.0, 7.0] {
+                let point = point(dtype, &dims, Form::Contiguous, Target::Fresh);
+                cases.push(case(point, around.clone(), value, Place::Weight));
+            }
+        }
+        if dtype != DType::I32 {
+            for value in [0.1, -1e-5, f32::NEG_INFINITY, f32::NAN] {
+                let point = point(dtype, &[4, 6], Form::Transposed, Target::Into(Form::Gaps));
+                cases.push(case(point, vec![(1, 0), (2, 1)], value, Place::Input));
+            }
+        }
+    }
+    cases
+}
+
+pub(super) fn perf() -> Vec<Case> {
+    [
+        (vec![64, 128, 128], vec![(0, 0), (1, 1), (1, 1)]),
+        (vec![1024, 1000], vec![(0, 0), (0, 24)]),
+    ]
+    .into_iter()
+    .map(|(dims, around)| {
+        let point = point(DType::F32, &dims, Form::Contiguous, Target::Fresh);
+        case(point, around, 0.0, Place::Temp)
+    })
+    .collect()
+}
+
+fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
+    Point {
+        dtype,
+        dims: dims.to_vec(),
+        form,
+        target,
+        fill: any_bits(dtype, dims),
+    }
+}
+
+fn case(point: Point, around: Around, value: f32, place: Place) -> Case {
+    let list: Vec<String> = around.iter().map(|(a, b)| format!("{a}+{b}")).collect();
+    let mut labels = point.labels(&format!(",around=[{}],value={value}", list.join(",")));
+    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
+    Case::new("pad", "pad", labels, move |setup| {
+        let Point {
+            dtype,
+            dims,
+            form,
+            target,
+            fill,
+        } = point.clone();
+        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
+        let (before, after): (Vec<usize>, Vec<usize>) = around.iter().copied().unzip();
+        let op = Pad {
+            before: Dims::new(&before).unwrap_or_default(),
+            after: Dims::new(&after).unwrap_or_default(),
+            value,
+        };
+        setup.apply(op, &[x], target)?;
+        Ok(())
+    })
+}

@@ -1,0 +1,81 @@
+//! Cases of sums and means over the last dimension.
+
+use kovar_core::DType;
+use kovar_core::ops::{Op, Reduce, ReduceKind};
+
+use super::sweep::{Point, elementwise};
+use super::{Case, FLOATS, Form, Place, Target};
+use crate::synthetic::Fill;
+
+const KINDS: [ReduceKind; 2] = [ReduceKind::Sum, ReduceKind::Mean];
+
+pub(super) fn tests() -> Vec<Case> {
+    KINDS.into_iter().flat_map(of_kind).collect()
+}
+
+fn of_kind(kind: ReduceKind) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for point in elementwise(&FLOATS) {
+        if matches!(point.target, Target::InPlace(_)) {
+            continue;
+        }
+        cases.push(case(kind, point, Place::Temp));
+    }
+    for dtype in FLOATS {
+        for (dims, place) in [
+            (vec![3, 1], Place::Weight),
+            (vec![3, 1024], Place::Input),
+            (vec![2, 1025], Place::State),
+            (vec![1, 9001], Place::Temp),
+            (vec![100, 7], Place::Temp),
+            (vec![3, 0], Place::Temp),
+            (vec![0, 3], Place::Temp),
+        ] {
+            let point = Point {
+                fill: Fill::Positive,
+                ..dense(dtype, &dims)
+            };
+            cases.push(case(kind, point, place));
+        }
+    }
+    cases
+}
+
+pub(super) fn perf() -> Vec<Case> {
+    let dims: [&[usize]; 3] = [&[1, 65536], &[512, 4096], &[65536, 32]];
+    dims.into_iter()
+        .map(|dims| case(ReduceKind::Sum, dense(DType::F32, dims), Place::Temp))
+        .collect()
+}
+
+fn dense(dtype: DType, dims: &[usize]) -> Point {
+    Point {
+        dtype,
+        dims: dims.to_vec(),
+        form: Form::Contiguous,
+        target: Target::Fresh,
+        fill: Fill::Gaussian(1.0),
+    }
+}
+
+fn case(kind: ReduceKind, point: Point, place: Place) -> Case {
+    let sign = match point.fill {
+        Fill::Positive => ",positive",
+        _ => "",
+    };
+    let mut labels = point.labels(sign);
+    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
+    let op = Reduce { kind };
+    Case::new("reduce", Op::from(op).name(), labels, move |setup| {
+        let Point {
+            dtype,
+            dims,
+            form,
+            target,
+            fill,
+        } = point.clone();
+        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
+        setup.apply(op, &[x], target)?;
+        Ok(())
+    })
+}

@@ -1,0 +1,158 @@
+//! Cases of elementwise operations on one operand.
+
+use kovar_core::DType;
+use kovar_core::ops::{Op, Unary, UnaryKind};
+
+use super::sweep::{Point, elementwise};
+use super::{Case, FLOATS, Form, Place, Target};
+use crate::synthetic::Fill;
+
+const KINDS: [UnaryKind; 19] = [
+    UnaryKind::Neg,
+    UnaryKind::Abs,
+    UnaryKind::Sqr,
+    UnaryKind::Sqrt,
+    UnaryKind::Exp,
+    UnaryKind::Log,
+    UnaryKind::Sin,
+    UnaryKind::Cos,
+    UnaryKind::Tanh,
+    UnaryKind::Sigmoid,
+    UnaryKind::Silu,
+    UnaryKind::Gelu,
+    UnaryKind::GeluTanh,
+    UnaryKind::GeluQuick,
+    UnaryKind::Relu,
+    UnaryKind::ReluSqr,
+    UnaryKind::LeakyRelu { slope: 0.01 },
+    UnaryKind::Softplus,
+    UnaryKind::Clamp {
+        min: -0.5,
+        max: 1.25,
+    },
+];
+
+/// Numbers at the edges of what the functions tell apart.
+const EDGES: [f64; 17] = [
+    f64::NEG_INFINITY,
+    -5.25,
+    -1.0,
+    -0.625,
+    -1e-4,
+    -0.0,
+    0.0,
+    1e-7,
+    0.001,
+    0.6249,
+    0.625,
+    1.0,
+    4.0,
+    12.5,
+    80.0,
+    f64::INFINITY,
+    f64::NAN,
+];
+
+pub(super) fn tests() -> Vec<Case> {
+    let mut cases: Vec<Case> = KINDS.into_iter().flat_map(of_kind).collect();
+    for kind in [
+        UnaryKind::LeakyRelu { slope: -1.5 },
+        UnaryKind::LeakyRelu { slope: 0.0 },
+        UnaryKind::Clamp {
+            min: f32::NEG_INFINITY,
+            max: 0.0,
+        },
+        UnaryKind::Clamp { min: 1.0, max: 1.0 },
+    ] {
+        for dtype in FLOATS {
+            let (form, target) = (Form::Gaps, Target::InPlace(0));
+            cases.push(case(
+                kind,
+                dense(dtype, &[5, 37], form, target),
+                Place::Temp,
+            ));
+        }
+    }
+    cases
+}
+
+fn of_kind(kind: UnaryKind) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for mut point in elementwise(&FLOATS) {
+        if matches!(point.fill, Fill::Large(_)) && point.dtype == DType::F16 {
+            // Powers of 200 leave the range of F16.
+            point.fill = Fill::Large(if kind == UnaryKind::Exp { 9.0 } else { 200.0 });
+        }
+        let wants_positive = matches!(kind, UnaryKind::Sqrt | UnaryKind::Log);
+        if wants_positive && matches!(point.fill, Fill::Gaussian(_)) {
+            point.fill = Fill::Positive;
+        }
+        cases.push(case(kind, point, Place::Temp));
+    }
+    for (place, form) in [
+        (Place::Weight, Form::Contiguous),
+        (Place::Input, Form::Transposed),
+        (Place::State, Form::Window),
+    ] {
+        let point = dense(DType::F32, &[3, 70], form, Target::Fresh);
+        cases.push(case(kind, point, place));
+    }
+    let mut wide = dense(DType::F32, &[7, 1030], Form::Contiguous, Target::InPlace(0));
+    wide.fill = Fill::Gaussian(6.0);
+    cases.push(case(kind, wide, Place::Temp));
+    // Each edge in a tensor of its own, so that no other element hides its error.
+    for edge in EDGES {
+        let mut point = dense(DType::F32, &[1], Form::Contiguous, Target::Fresh);
+        point.fill = Fill::Values(vec![edge]);
+        cases.push(case(kind, point, Place::Temp));
+    }
+    cases
+}
+
+pub(super) fn perf() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in KINDS {
+        let target = Target::InPlace(0);
+        let point = dense(DType::F32, &[512, 4096], Form::Contiguous, target);
+        cases.push(case(kind, point, Place::Temp));
+    }
+    cases
+}
+
+fn dense(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
+    Point {
+        dtype,
+        dims: dims.to_vec(),
+        form,
+        target,
+        fill: Fill::Gaussian(1.0),
+    }
+}
+
+fn case(kind: UnaryKind, point: Point, place: Place) -> Case {
+    let attributes = match kind {
+        UnaryKind::LeakyRelu { slope } => format!(",slope={slope}"),
+        UnaryKind::Clamp { min, max } => format!(",min={min},max={max}"),
+        _ => String::new(),
+    };
+    let fill = match &point.fill {
+        Fill::Values(values) => format!(",x={values:?}"),
+        Fill::Gaussian(6.0) => ",wide".to_owned(),
+        _ => String::new(),
+    };
+    let mut labels = point.labels(&format!("{attributes}{fill}"));
+    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
+    let op = Unary { kind };
+    Case::new("unary", Op::from(op).name(), labels, move |setup| {
+        let Point {
+            dtype,
+            dims,
+            form,
+            target,
+            fill,
+        } = point.clone();
+        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
+        setup.apply(op, &[x], target)?;
+        Ok(())
+    })
+}
