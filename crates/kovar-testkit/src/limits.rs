@@ -7,7 +7,7 @@
 //! | copy | the dtype of `x` | 1e-12 | nothing is rounded, not even blocks |
 //! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
 //! | copy | Q8_0 of Q8_0 | 4e-5 | blocks may be kept as they are, or decoded and encoded anew |
-//! | add, mul, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
+//! | add, mul, scale, rope, rope_apply | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
 //! | swiglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |

@@ -2,7 +2,7 @@
 
 use kovar_core::ops::{
     Attention, Binary, BinaryKind, Copy, GetRows, Glu, GluKind, Matmul, Op, Pairing, RmsNorm, Rope,
-    Scale, Softmax,
+    RopeApply, Scale, Softmax,
 };
 use kovar_core::{DType, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
@@ -305,4 +305,36 @@ fn consecutive_heads_share_keys_and_values() {
     let k = F(&[1, 1, 2, 1], &[0.0; 2]);
     let v = F(&[1, 1, 2, 1], &[5.0, 7.0]);
     close(&run(Attention::new(1.0), &[q, k, v]), &[5.0, 5.0, 7.0, 7.0]);
+}
+
+#[test]
+fn rope_apply_multiplies_by_each_matrix_and_puts_heads_first() {
+    // One batch, two tokens, two heads, one pair.
+    let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    let table = [1.0, 10.0, 100.0, 1000.0, 0.0, -1.0, 1.0, 0.0];
+    for pairing in [Pairing::Normal, Pairing::Neox] {
+        let y = run(
+            RopeApply { pairing },
+            &[F(&[1, 2, 2, 2], &x), F(&[2, 1, 2, 2], &table)],
+        );
+        close(&y, &[21.0, 2100.0, -6.0, 5.0, 43.0, 4300.0, -8.0, 7.0]);
+    }
+    // Two pairs: neighbours, or halves.
+    let (x, matrices) = (
+        F(&[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]),
+        [0.0, 1.0, 1.0, 0.0, 2.0, 0.0, 0.0, 3.0],
+    );
+    let table = F(&[1, 2, 2, 2], &matrices);
+    let pairing = Pairing::Normal;
+    close(
+        &run(RopeApply { pairing }, &[x, table]),
+        &[2.0, 1.0, 6.0, 12.0],
+    );
+    let x = F(&[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]);
+    let table = F(&[1, 2, 2, 2], &matrices);
+    let pairing = Pairing::Neox;
+    close(
+        &run(RopeApply { pairing }, &[x, table]),
+        &[3.0, 4.0, 1.0, 12.0],
+    );
 }

@@ -9,6 +9,7 @@ mod glu;
 mod matmul;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod rules;
 mod scale;
 mod set_rows;
@@ -22,6 +23,7 @@ pub use glu::{Glu, GluKind};
 pub use matmul::Matmul;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
+pub use rope_apply::RopeApply;
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
@@ -31,6 +33,7 @@ use rules::Rules;
 
 use crate::error::GraphError;
 use crate::graph::{ScalarId, Value};
+use crate::layout::Layout;
 
 /// How exactly a product or attention is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -85,6 +88,8 @@ vocabulary! {
     RmsNorm,
     /// Rotary position embedding.
     Rope,
+    /// Rotary position embedding by matrices, with attention's permutation.
+    RopeApply,
     /// Multiplication by a constant.
     Scale,
     /// Writes rows by index.
@@ -104,9 +109,16 @@ impl Op {
         self.rules().operands().get(i).copied().unwrap_or("?")
     }
 
-    /// Whether the result may overwrite operand `i`, if both are the same window.
+    /// Whether the result may overwrite operand `i`, in a window of
+    /// [`in_place_window`](Self::in_place_window).
     pub fn in_place(&self, i: usize) -> bool {
         self.rules().in_place(i)
+    }
+
+    /// The layout that a result must have to overwrite operand `i` of layout `operand`: nearly
+    /// always the same one. `None` if the operation cannot.
+    pub fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
+        self.rules().in_place_window(i, operand)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.

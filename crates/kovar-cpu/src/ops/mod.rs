@@ -9,6 +9,7 @@ mod glu;
 mod matmul;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod rows;
 mod scale;
 mod set_rows;
@@ -66,6 +67,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Matmul(_) => &matmul::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
+        Op::RopeApply(_) => &rope_apply::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,

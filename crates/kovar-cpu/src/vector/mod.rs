@@ -96,6 +96,10 @@ kernels! {
     fn rotate::rotate_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// Turns the pairs of a head whose halves are `pairs` apart.
     fn rotate::rotate_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
+    /// Multiplies the neighbouring pairs of a head by 2 x 2 matrices.
+    fn rotate::apply_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
+    /// Multiplies the pairs of a head whose halves are `pairs` apart by 2 x 2 matrices.
+    fn rotate::apply_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// `y = cap(scale * x) + mask`, and the greatest of it that isn't NaN.
     fn softmax::scores(x: *const f32, mask: *const f32, y: *mut f32, n: usize, scale: f32, cap: f32) -> f32;
     /// `x = exp(x - max)`, and the sum of it.

@@ -9,6 +9,7 @@ mod glu;
 mod matmul;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod scale;
 mod set_rows;
 mod setup;
@@ -108,7 +109,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu matmul rms_norm rope scale set_rows softmax }
+tables! { attention binary copy get_rows glu matmul rms_norm rope rope_apply scale set_rows softmax }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {

@@ -10,6 +10,7 @@ mod glu;
 mod matmul;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod scale;
 mod set_rows;
 mod softmax;
@@ -138,6 +139,7 @@ pub fn run_node(
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
+        Op::RopeApply(attributes) => rope_apply::rope_apply(attributes, &inputs)?,
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,
