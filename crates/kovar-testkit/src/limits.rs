@@ -8,7 +8,7 @@
 //! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
 //! | copy | Q8_0 of Q8_0 | 4e-5 | blocks may be kept as they are, or decoded and encoded anew |
 //! | add, mul, scale, rope, rope_apply | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
-//! | swiglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
+//! | swiglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
@@ -61,6 +61,7 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
         Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,
         Op::Copy(_) | Op::SetRows(_) => 1e-12,
         Op::Glu(_) | Op::RmsNorm(_) => 1e-11 + rounding,
+        Op::GroupNorm(_) | Op::L2Norm(_) | Op::LayerNorm(_) => 1e-11 + rounding,
         Op::Softmax(_) => 1e-10 + rounding,
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,

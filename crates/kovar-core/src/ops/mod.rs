@@ -6,6 +6,9 @@ mod binary;
 mod copy;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod rms_norm;
 mod rope;
@@ -20,6 +23,9 @@ pub use binary::{Binary, BinaryKind};
 pub use copy::Copy;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
+pub use group_norm::GroupNorm;
+pub use l2_norm::L2Norm;
+pub use layer_norm::LayerNorm;
 pub use matmul::Matmul;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
@@ -82,6 +88,12 @@ vocabulary! {
     GetRows,
     /// Gated activations.
     Glu,
+    /// Group normalisation.
+    GroupNorm,
+    /// Euclidean normalisation.
+    L2Norm,
+    /// Layer normalisation.
+    LayerNorm,
     /// Products with a weight on the left.
     Matmul,
     /// Root mean square normalisation.

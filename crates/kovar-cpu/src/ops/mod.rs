@@ -6,7 +6,11 @@ mod binary;
 mod copy;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
+mod moments;
 mod rms_norm;
 mod rope;
 mod rope_apply;
@@ -64,6 +68,9 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Copy(_) => &copy::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
+        Op::GroupNorm(_) => &group_norm::ENTRY,
+        Op::L2Norm(_) => &l2_norm::ENTRY,
+        Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,

@@ -6,6 +6,9 @@ mod binary;
 mod copy;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod rms_norm;
 mod rope;
@@ -109,7 +112,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu matmul rms_norm rope rope_apply scale set_rows softmax }
+tables! { attention binary copy get_rows glu group_norm l2_norm layer_norm matmul rms_norm rope rope_apply scale set_rows softmax }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {

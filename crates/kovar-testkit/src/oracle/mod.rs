@@ -7,6 +7,9 @@ mod binary;
 mod copy;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod rms_norm;
 mod rope;
@@ -136,6 +139,9 @@ pub fn run_node(
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
+        Op::GroupNorm(attributes) => group_norm::group_norm(attributes, &inputs)?,
+        Op::L2Norm(attributes) => l2_norm::l2_norm(attributes, &inputs)?,
+        Op::LayerNorm(attributes) => layer_norm::layer_norm(attributes, &inputs)?,
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
