@@ -429,7 +429,8 @@ impl Graph {
 
     /// Appends a node that writes into `destination`: any writable window of the result's dtype
     /// and dims. It may lie on an operand's storage if it does not overlap the operand, or if it
-    /// is the same window and the operation works in place on that operand.
+    /// is the same window and the operation works in place on that operand (for an operation that
+    /// permutes, the window permuted alike; see [`Op::in_place_window`]).
     pub fn apply_into(
         &mut self,
         op: Op,
@@ -464,8 +465,9 @@ impl Graph {
         for (i, &input) in inputs.iter().enumerate() {
             let value = self.value(input)?;
             let in_place = op.in_place(i);
-            let same = value.dtype == target.dtype && value.layout == target.layout;
-            if value.overlaps(&target) && !(in_place && same) {
+            let window = op.in_place_window(i, &value.layout);
+            let same = value.dtype == target.dtype && window == Some(target.layout);
+            if value.overlaps(&target) && !same {
                 return Err(GraphError::Overlap {
                     op: op.name(),
                     operand: op.operand_name(i),

@@ -220,3 +220,33 @@ fn costs_count_distinct_elements_once() {
     assert_eq!(cost.bytes_read, 8 * 2 * 18 + 3 * 64 * 4);
     assert_eq!(cost.bytes_written, 3 * 8 * 4);
 }
+
+#[test]
+fn rope_apply_works_in_place_on_the_swapped_window_only() {
+    let mut g = Graph::new();
+    let x = g.temp("x", DType::F32, &[2, 3, 3, 8]).unwrap();
+    let table = g.input("table", DType::F32, &[3, 4, 2, 2]).unwrap();
+    let y = g.rope_apply_in_place(x, table, Pairing::Neox).unwrap();
+    let swapped = g.value(x).unwrap().layout.permute(&[0, 2, 1, 3]);
+    assert_eq!(Some(g.value(y).unwrap().layout), swapped);
+    let pairing = Pairing::Neox;
+    let op = Op::from(kovar_core::ops::RopeApply { pairing });
+    let error = g.apply_into(op, &[x, table], x).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            GraphError::Overlap {
+                operand: "x",
+                in_place: true,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let odd = g.temp("odd", DType::F32, &[2, 3, 3, 7]).unwrap();
+    let error = g.rope_apply(odd, table, Pairing::Neox).unwrap_err();
+    assert!(
+        matches!(error, GraphError::OperandRank { operand: "x", .. }),
+        "{error}"
+    );
+}

@@ -9,8 +9,8 @@
 //! | arange, timestep_embedding | | 1e-12 | angles to f64, one f32 rounding |
 //! | argmax, argsort, top_k | | 0 | the order is defined for every input |
 //! | concat, pad, repeat | | 1e-12 | elements are moved as they are; the oracle rounds the padding too |
-//! | add, sub, mul, div, scale, rope | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
-//! | unary operations, swiglu, geglu, reglu, rms_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
+//! | add, sub, mul, div, scale, rope, rope_apply | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
+//! | unary operations, swiglu, geglu, reglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
@@ -66,6 +66,7 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
         Op::Argmax(_) | Op::Argsort(_) => 0.0,
         Op::Concat(_) | Op::Pad(_) | Op::Repeat(_) => 1e-12,
         Op::Glu(_) | Op::RmsNorm(_) | Op::Unary(_) => 1e-11 + rounding,
+        Op::GroupNorm(_) | Op::L2Norm(_) | Op::LayerNorm(_) => 1e-11 + rounding,
         Op::Softmax(_) => 1e-10 + rounding,
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,

@@ -2,8 +2,8 @@
 
 use kovar_core::ops::{
     Arange, Argmax, Argsort, Attention, Binary, BinaryKind, Concat, Copy, Cumsum, GetRows, Glu,
-    GluKind, Matmul, Op, Pad, Pairing, Reduce, ReduceKind, Repeat, RmsNorm, Rope, Scale, Softmax,
-    SortOrder, TimestepEmbedding, Unary, UnaryKind,
+    GluKind, GroupNorm, L2Norm, LayerNorm, Matmul, Op, Pad, Pairing, Reduce, ReduceKind, Repeat,
+    RmsNorm, Rope, RopeApply, Scale, Softmax, SortOrder, TimestepEmbedding, Unary, UnaryKind,
 };
 use kovar_core::{DType, Dims, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
@@ -162,7 +162,7 @@ fn softmax_adds_the_mask_and_gives_zeros_where_all_is_excluded() {
     let ln2 = 2f64.ln();
     let x = F(&[2, 3], &[0.0, ln2, 7.0, 1.0, 2.0, 3.0]);
     let mask = F(&[2, 3], &[0.0, ln2, inf, inf, inf, inf]);
-    let y = run(Softmax { scale: 2.0 }, &[x, mask]);
+    let y = run(Softmax::new(2.0), &[x, mask]);
     // exp(0) : exp(2 ln 2 + ln 2) is 1 : 8.
     close(&y, &[1.0 / 9.0, 8.0 / 9.0, 0.0, 0.0, 0.0, 0.0]);
 }
@@ -472,4 +472,84 @@ fn consecutive_heads_share_keys_and_values() {
     let k = F(&[1, 1, 2, 1], &[0.0; 2]);
     let v = F(&[1, 1, 2, 1], &[5.0, 7.0]);
     close(&run(Attention::new(1.0), &[q, k, v]), &[5.0, 5.0, 7.0, 7.0]);
+}
+
+#[test]
+fn rope_apply_multiplies_by_each_matrix_and_puts_heads_first() {
+    // One batch, two tokens, two heads, one pair.
+    let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    let table = [1.0, 10.0, 100.0, 1000.0, 0.0, -1.0, 1.0, 0.0];
+    for pairing in [Pairing::Normal, Pairing::Neox] {
+        let y = run(
+            RopeApply { pairing },
+            &[F(&[1, 2, 2, 2], &x), F(&[2, 1, 2, 2], &table)],
+        );
+        close(&y, &[21.0, 2100.0, -6.0, 5.0, 43.0, 4300.0, -8.0, 7.0]);
+    }
+    // Two pairs: neighbours, or halves.
+    let (x, matrices) = (
+        F(&[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]),
+        [0.0, 1.0, 1.0, 0.0, 2.0, 0.0, 0.0, 3.0],
+    );
+    let table = F(&[1, 2, 2, 2], &matrices);
+    let pairing = Pairing::Normal;
+    close(
+        &run(RopeApply { pairing }, &[x, table]),
+        &[2.0, 1.0, 6.0, 12.0],
+    );
+    let x = F(&[1, 1, 1, 4], &[1.0, 2.0, 3.0, 4.0]);
+    let table = F(&[1, 2, 2, 2], &matrices);
+    let pairing = Pairing::Neox;
+    close(
+        &run(RopeApply { pairing }, &[x, table]),
+        &[3.0, 4.0, 1.0, 12.0],
+    );
+}
+
+#[test]
+fn layer_norm_centers_scales_and_shifts() {
+    // Means 2 and 0, variances 1 and 8.
+    let x = F(&[2, 2], &[1.0, 3.0, 8f64.sqrt(), -(8f64.sqrt())]);
+    let (weight, bias) = (F(&[2], &[2.0, 3.0]), F(&[2], &[10.0, 20.0]));
+    let y = run(LayerNorm { eps: 0.0 }, &[x, weight, bias]);
+    close(&y, &[8.0, 23.0, 12.0, 17.0]);
+    let y = run(LayerNorm { eps: 3.0 }, &[F(&[1, 2], &[1.0, 3.0])]);
+    close(&y, &[-0.5, 0.5]);
+}
+
+#[test]
+fn group_norm_takes_its_moments_from_consecutive_channels_of_one_batch() {
+    // Two batches of four channels of one element, in groups of two.
+    let x = F(&[2, 4, 1], &[1.0, 3.0, 0.0, 8.0, -1.0, -5.0, 6.0, 4.0]);
+    let (weight, bias) = (
+        F(&[4], &[1.0, 2.0, 3.0, 4.0]),
+        F(&[4], &[0.0, 0.0, 0.0, 100.0]),
+    );
+    let (groups, eps) = (2, 0.0);
+    let y = run(GroupNorm { groups, eps }, &[x, weight, bias]);
+    close(&y, &[-1.0, 2.0, -3.0, 104.0, 1.0, -2.0, 3.0, 96.0]);
+}
+
+#[test]
+fn l2_norm_gives_length_one_unless_the_row_is_shorter_than_eps() {
+    let x = F(&[3, 2], &[3.0, 4.0, 0.0, 0.0, 0.03, 0.04]);
+    let y = run(L2Norm { eps: 0.1f32 }, &[x]);
+    let eps = f64::from(0.1f32);
+    close(&y, &[0.6, 0.8, 0.0, 0.0, 0.03 / eps, 0.04 / eps]);
+}
+
+#[test]
+fn alibi_slopes_weigh_the_mask_by_head() {
+    // Two heads: slopes 2^-4 and 2^-8.
+    let mask = F(&[1, 2], &[0.0, -256.0]);
+    let op = Softmax {
+        scale: 1.0,
+        max_bias: 8.0,
+    };
+    let y = run(op, &[F(&[2, 1, 2], &[0.0; 4]), mask]);
+    let second = |bias: f64| bias.exp() / (1.0 + bias.exp());
+    close(
+        &y,
+        &[second(16.0), second(-16.0), second(1.0), second(-1.0)],
+    );
 }

@@ -11,12 +11,16 @@ mod copy;
 mod cumsum;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod pad;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod rules;
 mod scale;
 mod set_rows;
@@ -34,12 +38,16 @@ pub use copy::Copy;
 pub use cumsum::Cumsum;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
+pub use group_norm::GroupNorm;
+pub use l2_norm::L2Norm;
+pub use layer_norm::LayerNorm;
 pub use matmul::Matmul;
 pub use pad::Pad;
 pub use reduce::{Reduce, ReduceKind};
 pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
+pub use rope_apply::RopeApply;
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
@@ -51,6 +59,7 @@ use rules::Rules;
 
 use crate::error::GraphError;
 use crate::graph::{ScalarId, Value};
+use crate::layout::Layout;
 
 /// How exactly a product or attention is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -109,6 +118,12 @@ vocabulary! {
     GetRows,
     /// Gated activations.
     Glu,
+    /// Group normalisation.
+    GroupNorm,
+    /// Euclidean normalisation.
+    L2Norm,
+    /// Layer normalisation.
+    LayerNorm,
     /// Products with a weight on the left.
     Matmul,
     /// Padding with a constant.
@@ -121,6 +136,8 @@ vocabulary! {
     RmsNorm,
     /// Rotary position embedding.
     Rope,
+    /// Rotary position embedding by matrices, with attention's permutation.
+    RopeApply,
     /// Multiplication by a constant.
     Scale,
     /// Writes rows by index.
@@ -145,9 +162,16 @@ impl Op {
         names.get(i).or(names.last()).copied().unwrap_or("?")
     }
 
-    /// Whether the result may overwrite operand `i`, if both are the same window.
+    /// Whether the result may overwrite operand `i`, in a window of
+    /// [`in_place_window`](Self::in_place_window).
     pub fn in_place(&self, i: usize) -> bool {
         self.rules().in_place(i)
+    }
+
+    /// The layout that a result must have to overwrite operand `i` of layout `operand`: nearly
+    /// always the same one. `None` if the operation cannot.
+    pub fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
+        self.rules().in_place_window(i, operand)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.

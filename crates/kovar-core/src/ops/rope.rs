@@ -27,7 +27,8 @@ pub struct Rope {
     pub pairing: Pairing,
 }
 
-const TABLES: &[DType] = &[DType::F32];
+/// What tables of angles may be.
+pub(super) const TABLES: &[DType] = &[DType::F32];
 
 impl Rules for Rope {
     fn name(&self) -> &'static str {

@@ -4,6 +4,7 @@ use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, ScalarId, Value, ValueId};
+use crate::layout::Layout;
 use crate::ops::Op;
 
 /// The plain floating-point dtypes.
@@ -211,10 +212,17 @@ pub(super) trait Rules {
     /// The dtype and dims of the result.
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError>;
 
-    /// Whether the result may overwrite operand `i`, if both are the same window.
+    /// Whether the result may overwrite operand `i`, if it is the window of
+    /// [`in_place_window`](Self::in_place_window).
     fn in_place(&self, i: usize) -> bool {
         let _ = i;
         false
+    }
+
+    /// The layout that a result must have to overwrite operand `i` of layout `operand`; by default
+    /// the same one.
+    fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
+        self.in_place(i).then_some(*operand)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.

@@ -12,12 +12,17 @@ mod cumsum;
 mod elements;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
+mod moments;
 mod pad;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod rows;
 mod scale;
 mod set_rows;
@@ -81,12 +86,16 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Cumsum(_) => &cumsum::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
+        Op::GroupNorm(_) => &group_norm::ENTRY,
+        Op::L2Norm(_) => &l2_norm::ENTRY,
+        Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
+        Op::RopeApply(_) => &rope_apply::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,

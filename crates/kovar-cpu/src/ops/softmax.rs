@@ -21,12 +21,16 @@ struct Softmax {
     walk: Walk<3>,
     masked: bool,
     scale: f32,
+    /// Factors on the mask, by head; none for 1.
+    slopes: Vec<f32>,
+    /// Rows of a head.
+    queries: usize,
     n_threads: usize,
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
-    let scale = match node.op() {
-        Op::Softmax(op) => op.scale,
+    let op = match node.op() {
+        Op::Softmax(op) => *op,
         _ => return Err(malformed(resolver, node, "x")),
     };
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
@@ -38,10 +42,18 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         x
     };
     let walk = Walk::rows([&x, &y, &mask]).ok_or_else(|| malformed(resolver, node, "x"))?;
+    let heads = x.layout.dims().from_end(2);
+    let slopes = (0..heads).map(|head| op.slope(head, heads) as f32);
     Ok(Box::new(Softmax {
         walk,
         masked,
-        scale,
+        scale: op.scale,
+        slopes: if op.max_bias == 0.0 {
+            Vec::new()
+        } else {
+            slopes.collect()
+        },
+        queries: x.layout.dims().from_end(1).max(1),
         n_threads: resolver.shared.pool.n_threads(),
     }))
 }
@@ -58,7 +70,7 @@ impl Kernel for Softmax {
         let [x_form, y_form, mask_form]: [RowForm; 3] = self.walk.forms;
         let n = self.walk.row_len();
         let kernels = run.vector;
-        self.walk.each_row(run, &|_, [x, y, mask], worker| {
+        self.walk.each_row(run, &|row, [x, y, mask], worker| {
             // SAFETY: the scratch memory has `worker_len` elements for each worker. Rows are
             // inside the operands, by `Kernel::run`'s contract readable and writable; in place,
             // a row's elements are read before they are written.
@@ -70,7 +82,15 @@ impl Kernel for Softmax {
                     .add(worker * self.worker_len());
                 let mask_buffer = scratch.add(self.worker_len() / 2);
                 let mask = if self.masked {
-                    mask_form.read(kernels, mask, n, mask_buffer)
+                    let mask = mask_form.read(kernels, mask, n, mask_buffer);
+                    let head = (row / self.queries).checked_rem(self.slopes.len());
+                    match head.and_then(|head| self.slopes.get(head)) {
+                        Some(&slope) => {
+                            (kernels.scale)(mask, mask_buffer, n, slope);
+                            mask_buffer
+                        }
+                        None => mask,
+                    }
                 } else {
                     std::ptr::null()
                 };

@@ -11,6 +11,7 @@ mod avx512;
 mod codec;
 mod elementwise;
 pub(crate) mod lanes;
+mod moments;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -127,10 +128,20 @@ kernels! {
     fn elementwise::sum(x: *const f32, n: usize) -> f32;
     /// The sum of `x^2`.
     fn elementwise::sum_squares(x: *const f32, n: usize) -> f32;
+    /// The sum of `x`.
+    fn moments::row_sum(x: *const f32, n: usize) -> f32;
+    /// The sums of `x - center` and of `(x - center)^2`.
+    fn moments::row_deviations(x: *const f32, n: usize, center: f32) -> (f32, f32);
+    /// `y = (x - center) * factor + shift`
+    fn moments::center_scale(x: *const f32, y: *mut f32, n: usize, center: f32, factor: f32, shift: f32);
     /// Turns the neighbouring pairs of a head.
     fn rotate::rotate_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// Turns the pairs of a head whose halves are `pairs` apart.
     fn rotate::rotate_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
+    /// Multiplies the neighbouring pairs of a head by 2 x 2 matrices.
+    fn rotate::apply_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
+    /// Multiplies the pairs of a head whose halves are `pairs` apart by 2 x 2 matrices.
+    fn rotate::apply_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// `y = cap(scale * x) + mask`, and the greatest of it that isn't NaN.
     fn softmax::scores(x: *const f32, mask: *const f32, y: *mut f32, n: usize, scale: f32, cap: f32) -> f32;
     /// `x = exp(x - max)`, and the sum of it.

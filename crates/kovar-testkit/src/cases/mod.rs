@@ -11,12 +11,16 @@ mod copy;
 mod cumsum;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod pad;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod scale;
 mod set_rows;
 mod setup;
@@ -119,8 +123,9 @@ macro_rules! tables {
 }
 
 tables! {
-    arange argmax argsort attention binary concat copy cumsum get_rows glu matmul pad reduce
-    repeat rms_norm rope scale set_rows softmax timestep_embedding unary
+    arange argmax argsort attention binary concat copy cumsum get_rows glu group_norm l2_norm
+    layer_norm matmul pad reduce repeat rms_norm rope rope_apply scale set_rows softmax
+    timestep_embedding unary
 }
 
 /// All test cases.

@@ -13,7 +13,7 @@ type Mask = (DType, Vec<usize>, Form, f64);
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
-        .map(|point| case(point, 0.7, None))
+        .map(|point| case(point, Softmax::new(0.7), None))
         .collect();
     for dtype in FLOATS {
         for mask_dtype in [DType::F32, DType::F16] {
@@ -36,7 +36,7 @@ pub(super) fn tests() -> Vec<Case> {
                 let mask = (mask_dtype, mask_dims.to_vec(), form, share);
                 cases.push(case(
                     point(dtype, &[2, 3, 5, 33], x_form, target),
-                    1.0,
+                    Softmax::new(1.0),
                     Some(mask),
                 ));
             }
@@ -44,8 +44,9 @@ pub(super) fn tests() -> Vec<Case> {
     }
     for scale in [0.0, -1.0, 40.0] {
         let point = point(DType::F32, &[5, 100], Form::Contiguous, Target::Fresh);
-        cases.push(case(point, scale, None));
+        cases.push(case(point, Softmax::new(scale), None));
     }
+    cases.extend(alibi());
     cases
 }
 
@@ -53,8 +54,47 @@ pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 2] = [&[32, 1, 2048], &[32, 64, 2048]];
     dims.into_iter()
         .map(|dims| point(DType::F32, dims, Form::Contiguous, Target::InPlace(0)))
-        .map(|point| case(point, 0.125, None))
+        .map(|point| case(point, Softmax::new(0.125), None))
         .collect()
+}
+
+/// Heads of every kind of number, distances and random masks.
+fn alibi() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for mask_dtype in [DType::F32, DType::F16] {
+            for (heads, max_bias) in [(1, 8.0), (3, 8.0), (8, 8.0), (12, 8.0), (32, 16.0)] {
+                for (dims, form) in [
+                    (vec![2, heads, 5, 33], Form::Permuted),
+                    (vec![5, 33], Form::Contiguous),
+                    (vec![1, 33], Form::Offset),
+                ] {
+                    let op = Softmax {
+                        scale: 0.5,
+                        max_bias,
+                    };
+                    let mask = (mask_dtype, dims, form, 0.3);
+                    let target = match heads % 4 {
+                        0 => Target::InPlace(0),
+                        _ => Target::Fresh,
+                    };
+                    let point = point(dtype, &[2, heads, 5, 33], Form::Contiguous, target);
+                    cases.push(case(point, op, Some(mask)));
+                }
+            }
+        }
+    }
+    let op = Softmax {
+        scale: 1.0,
+        max_bias: 8.0,
+    };
+    let point = point(DType::F32, &[6, 4, 17], Form::Contiguous, Target::Fresh);
+    cases.push(case(
+        point,
+        op,
+        Some((DType::F32, vec![4, 17], Form::Contiguous, 1.0)),
+    ));
+    cases
 }
 
 fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
@@ -67,8 +107,12 @@ fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
     }
 }
 
-fn case(point: Point, scale: f32, mask: Option<Mask>) -> Case {
-    let mut labels = point.labels(&format!(",scale={scale}"));
+fn case(point: Point, op: Softmax, mask: Option<Mask>) -> Case {
+    let alibi = match op.max_bias {
+        0.0 => String::new(),
+        max_bias => format!(",max_bias={max_bias}"),
+    };
+    let mut labels = point.labels(&format!(",scale={}{alibi}", op.scale));
     if let Some((dtype, dims, form, share)) = &mask {
         labels.0 += &format!("x{}", lower(*dtype));
         labels.1 += &format!(",mask={},excluded={share}", sizes(dims));
@@ -87,7 +131,7 @@ fn case(point: Point, scale: f32, mask: Option<Mask>) -> Case {
             let fill = Fill::Mask(share);
             inputs.push(setup.operand("mask", Place::Input, dtype, &dims, form, fill)?);
         }
-        setup.apply(Softmax { scale }, &inputs, target)?;
+        setup.apply(op, &inputs, target)?;
         Ok(())
     })
 }

@@ -12,12 +12,16 @@ mod copy;
 mod cumsum;
 mod get_rows;
 mod glu;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
 mod matmul;
 mod pad;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
+mod rope_apply;
 mod scale;
 mod set_rows;
 mod softmax;
@@ -150,12 +154,16 @@ pub fn run_node(
         Op::Cumsum(_) => cumsum::cumsum(&inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
+        Op::GroupNorm(attributes) => group_norm::group_norm(attributes, &inputs)?,
+        Op::L2Norm(attributes) => l2_norm::l2_norm(attributes, &inputs)?,
+        Op::LayerNorm(attributes) => layer_norm::layer_norm(attributes, &inputs)?,
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
         Op::Pad(attributes) => pad::pad(attributes, &inputs)?,
         Op::Reduce(attributes) => reduce::reduce(attributes, &inputs)?,
         Op::Repeat(_) => repeat::repeat(&inputs)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
+        Op::RopeApply(attributes) => rope_apply::rope_apply(attributes, &inputs)?,
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,

@@ -1,4 +1,5 @@
-//! `y = softmax(scale * x + mask)` over the last dimension; zeros for a row excluded as a whole.
+//! `y = softmax(scale * x + slope(head) * mask)` over the last dimension; zeros for a row excluded
+//! as a whole.
 
 use kovar_core::ops::Softmax;
 
@@ -14,7 +15,11 @@ pub(super) fn softmax(
     let mut scores: Vec<f64> = x.values()?.iter().map(|x| factor * x).collect();
     if let Some(mask) = inputs.optional(inputs.has(1))? {
         let mask = mask.broadcast(x.dims())?;
-        scores.iter_mut().zip(mask).for_each(|(s, m)| *s += m);
+        let (heads, head_len) = (x.from_end(2), x.from_end(1) * x.from_end(0));
+        let slopes = slopes(f64::from(attributes.max_bias), heads);
+        for (i, (score, m)) in scores.iter_mut().zip(mask).enumerate() {
+            *score += slopes[i / head_len % heads] * m;
+        }
     }
     for row in scores.chunks_exact_mut(x.from_end(0).max(1)) {
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -27,4 +32,21 @@ pub(super) fn softmax(
         row.iter_mut().for_each(|s| *s /= total);
     }
     Ok(TensorData::floats(inputs.output_dims(), scores)?)
+}
+
+/// The slopes of ALiBi as its authors list them: for a power of two, a geometric sequence whose
+/// start is its ratio; else those of the power below, and every other one of twice that.
+fn slopes(max_bias: f64, heads: usize) -> Vec<f64> {
+    if max_bias == 0.0 || heads == 0 {
+        return vec![1.0; heads];
+    }
+    if heads.is_power_of_two() {
+        let ratio = 2f64.powf(-max_bias / heads as f64);
+        return (1..=heads).map(|i| ratio.powi(i as i32)).collect();
+    }
+    let below = heads.next_power_of_two() / 2;
+    let mut all = slopes(max_bias, below);
+    all.extend(slopes(max_bias, 2 * below).into_iter().step_by(2));
+    all.truncate(heads);
+    all
 }

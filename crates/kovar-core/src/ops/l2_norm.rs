@@ -1,0 +1,57 @@
+//! Euclidean normalisation.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y = x / max(sqrt(sum(x^2)), eps)` over the last dimension, computed in f32: rows of length 1,
+/// as `normalize` of PyTorch.
+///
+/// - `x`: F32, F16 or BF16, `[.., n]`.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct L2Norm {
+    /// The least divisor, usually 1e-12; positive.
+    pub eps: f32,
+}
+
+impl Rules for L2Norm {
+    fn name(&self) -> &'static str {
+        "l2_norm"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=1, "1")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        let valid = self.eps.is_finite() && self.eps > 0.0;
+        operands.attribute(valid, "eps", self.eps.into(), "finite and positive")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, i: usize) -> bool {
+        i == 0
+    }
+
+    fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
+        3 * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`L2Norm`].
+    pub fn l2_norm(&mut self, x: ValueId, eps: f32) -> Result<ValueId, GraphError> {
+        self.apply(Op::from(L2Norm { eps }), &[x])
+    }
+}

@@ -1,0 +1,74 @@
+//! Layer normalisation.
+
+use super::Op;
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias` over the last dimension (Ba et al.
+/// 2016), where `var(x) = mean((x - mean(x))^2)`; computed in f32, sums of long rows in f64.
+///
+/// - `x`: F32, F16 or BF16, `[.., n]`.
+/// - `weight` (optional): F32, F16 or BF16, `[n]`.
+/// - `bias` (optional, with a weight only): F32, F16 or BF16, `[n]`.
+/// - result: dtype and dims of `x`. In place on `x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerNorm {
+    /// Added to the variance; not negative.
+    pub eps: f32,
+}
+
+impl Rules for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (1..=3, "1 to 3")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        for i in [1, 2] {
+            if operands.optional(i).is_some() {
+                let factors = operands.typed(i, FLOATS)?.dims();
+                operands.rank(i, factors.rank() == 1, "[n]")?;
+                let same = factors[0] == x.dims().from_end(0);
+                operands.dims(i, 0, same, "the last dims must agree")?;
+            }
+        }
+        let valid = self.eps.is_finite() && self.eps >= 0.0;
+        operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: *x.dims(),
+        })
+    }
+
+    fn in_place(&self, i: usize) -> bool {
+        i == 0
+    }
+
+    fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
+        (5 + inputs.len() as u64) * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`LayerNorm`] with a weight and perhaps a bias.
+    pub fn layer_norm(
+        &mut self,
+        x: ValueId,
+        weight: ValueId,
+        bias: Option<ValueId>,
+        eps: f32,
+    ) -> Result<ValueId, GraphError> {
+        let inputs: Vec<ValueId> = [x, weight].into_iter().chain(bias).collect();
+        self.apply(Op::from(LayerNorm { eps }), &inputs)
+    }
+}
