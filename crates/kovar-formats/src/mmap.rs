@@ -100,6 +100,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri cannot map files")]
     fn a_released_mapping_stays_readable() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bytes");
@@ -113,6 +114,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri cannot map files")]
     fn an_empty_file_maps_to_no_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("empty");
