@@ -80,6 +80,7 @@ impl TestOps {
             op: self.op.clone(),
             name: self.case.clone(),
         };
+        self.device.warn();
         let devices = kovar::devices(&self.device.options()).map_err(devices_error)?;
         let devices = devices.iter().map(|device| device.as_ref());
         match self.mode {
