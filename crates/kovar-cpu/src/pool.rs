@@ -458,6 +458,18 @@ mod tests {
     }
 
     #[test]
+    fn too_many_threads_are_an_error_before_any_starts() {
+        let n_threads = max_threads() + 1;
+        let error = ThreadPool::new(n_threads).err();
+        let most = n_threads - 1;
+        assert!(
+            matches!(error, Some(PoolError::TooManyThreads { n_threads: n, most: m })
+                if n == n_threads && m == most),
+            "{error:?}"
+        );
+    }
+
+    #[test]
     fn thousands_of_tiny_runs_finish_with_the_right_sum() {
         let pool = ThreadPool::new(2).unwrap();
         let sum = AtomicUsize::new(0);

@@ -1,6 +1,6 @@
 use clap::Args;
 use kovar::cpu::CpuError;
-use kovar::cpu::pool::PoolError;
+use kovar::cpu::pool::{PoolError, max_threads};
 use kovar::cpu::simd::SimdLevel;
 use kovar::{DeviceOptions, DevicesError};
 
@@ -37,11 +37,11 @@ impl DeviceArgs {
         }
     }
 
-    /// Warns of more threads than there are cores for.
+    /// Warns of more threads than there are cores for, unless there are so many that it is an error.
     pub fn warn(&self) {
         let Some(threads) = self.threads else { return };
         let cores = std::thread::available_parallelism().map_or(threads, usize::from);
-        if threads > cores {
+        if threads > cores && threads <= max_threads() {
             note(format_args!(
                 "warning: {} on {} wait for each other and are slower than {cores}",
                 format::plural(threads, "thread"),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::args::{RunArgs, whole};
 use crate::diagnostics::UsageError;
 use crate::output::Table;
-use crate::{hints, load, output};
+use crate::{format, hints, load, output};
 
 /// Tokens that are evaluated together, which bounds the memory that their logits take.
 const CHUNK: usize = 128;
@@ -111,7 +111,8 @@ impl Logits {
         // A test of a model may look beyond what it was trained for.
         let needed = u32::try_from(self.ids.0.len()).unwrap_or(u32::MAX);
         if self.run.ctx.is_some_and(|ctx| ctx < needed) {
-            let message = format!("--ctx must hold the {needed} tokens of --ids");
+            let tokens = format::plural(self.ids.0.len(), "token");
+            let message = format!("--ctx is too small for --ids, which are {tokens}");
             return Err(UsageError::new(message).into());
         }
         if self.top.is_none() && !self.json {

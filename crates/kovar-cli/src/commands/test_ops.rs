@@ -180,6 +180,7 @@ fn test_text(report: &TestReport) -> String {
         ">failed",
         ">unsupported",
         ">largest NMSE",
+        ">most of a limit",
     ]);
     let (mut passed, mut failed) = (0, 0);
     for op in &report.ops {
@@ -191,6 +192,7 @@ fn test_text(report: &TestReport) -> String {
             op.failed.to_string(),
             op.unsupported.to_string(),
             format!("{:.1e}", op.largest_nmse),
+            format!("{:.0} %", op.largest_limit_share * 100.0),
         ]);
     }
     text.push_str(&table.render("  "));

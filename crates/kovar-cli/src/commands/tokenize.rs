@@ -99,8 +99,5 @@ impl Tokenize {
 
 /// What a token stands for.
 fn bytes(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
-    tokenizer
-        .token_bytes(id)
-        .map(Into::into)
-        .unwrap_or_default()
+    tokenizer.token_bytes(id).unwrap_or_default()
 }
