@@ -23,7 +23,7 @@ pub fn start_log(verbose: u8) {
         2 => "debug",
         _ => "trace",
     };
-    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = log_variable().unwrap_or_else(|| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -31,20 +31,50 @@ pub fn start_log(verbose: u8) {
         .init();
 }
 
-/// A value on the command line that cannot be used.
+/// What `KOVAR_LOG` says; `None` if it says nothing, or with a warning nothing that makes sense.
+fn log_variable() -> Option<EnvFilter> {
+    let value = std::env::var_os(LOG_VARIABLE)?;
+    let text = value.to_string_lossy();
+    if text.trim().is_empty() {
+        return None;
+    }
+    let filter = EnvFilter::try_new(&text);
+    let filter = filter.inspect_err(|error| {
+        note(format_args!(
+            "warning: {LOG_VARIABLE} is {text:?}, which is no log filter ({error}); it is ignored"
+        ));
+    });
+    filter.ok()
+}
+
+/// A command line that makes no sense.
 #[derive(Debug)]
-pub struct UsageError(String);
+pub struct UsageError {
+    message: String,
+    shows_usage: bool,
+}
 
 impl UsageError {
     /// An error that says `message` and ends the program with exit code 2.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            message: message.into(),
+            shows_usage: false,
+        }
+    }
+
+    /// An error for an argument that is missing: [`new`](Self::new), with the command's usage.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            shows_usage: true,
+        }
     }
 }
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -56,13 +86,16 @@ pub fn note(line: impl fmt::Display) {
 }
 
 /// Writes an error with its causes to stderr and gives the exit code for it. A reader of stdout
-/// that went away is no error.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+/// that went away is no error. `usage` is how the command is called.
+pub fn report(error: &anyhow::Error, usage: impl FnOnce() -> String) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
     note(format_args!("error: {}", with_causes(error)));
-    if error.is::<UsageError>() {
+    if let Some(error) = error.downcast_ref::<UsageError>() {
+        if error.shows_usage {
+            note(format_args!("\n{}", usage()));
+        }
         note("\nFor more information, try '--help'.");
         return ExitCode::from(USAGE);
     }

@@ -1,4 +1,5 @@
-//! Ctrl-C: stops what listens for it, and ends the program otherwise.
+//! Ctrl-C: stops what listens for it, and ends the program otherwise. Other signals end it as the
+//! system does, SIGTERM with exit code 143.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -1,13 +1,15 @@
 //! Opening model files.
 
 use std::path::Path;
+use std::time::Instant;
 
-use anyhow::{Context, bail};
-use kovar::{Gguf, LanguageModel, Model, OpenError};
+use anyhow::{Context, anyhow, bail};
+use kovar::text::TokenizerWarning;
+use kovar::{Gguf, LanguageModel, Model, OpenError, Tokenizer};
 
 use crate::args::{ModelSource, RunArgs, devices_error};
 use crate::diagnostics::note;
-use crate::{format, progress};
+use crate::{format, hints, progress};
 
 /// Opens the file of a model.
 ///
@@ -32,7 +34,15 @@ fn open_file(path: &Path) -> anyhow::Result<Gguf> {
     if metadata.len() == 0 {
         bail!("{name} is empty, expected a GGUF file");
     }
-    Gguf::open(path).with_context(|| format!("cannot read {name}"))
+    Gguf::open(path).map_err(|error| {
+        let hint = hints::damaged_file(&error);
+        let message = format!("cannot read {name}");
+        match hint {
+            // The hint goes last, so the cause is told here.
+            Some(hint) => anyhow!("{message}: {error}; {hint}"),
+            None => anyhow::Error::new(error).context(message),
+        }
+    })
 }
 
 /// Loads the network of a file, which need not have a tokenizer.
@@ -40,11 +50,16 @@ fn open_file(path: &Path) -> anyhow::Result<Gguf> {
 /// # Errors
 /// The file holds no model that kovar runs, or the device does not take it.
 pub fn model(file: Gguf, args: &RunArgs) -> anyhow::Result<Model> {
+    let start = Instant::now();
+    args.device.warn();
     let devices = kovar::devices(&args.device.options()).map_err(devices_error)?;
     let spinner = progress::spinner(loading(&file, args));
     let loaded = Model::load(file, devices, &args.options());
     spinner.finish_and_clear();
-    loaded.with_context(|| cannot_load(args))
+    let model = loaded.with_context(|| cannot_load(args))?;
+    tell_context(&model);
+    log(&model, args, start);
+    Ok(model)
 }
 
 /// Loads a file's model with its tokenizer and template, and tells of what is odd about them.
@@ -52,6 +67,10 @@ pub fn model(file: Gguf, args: &RunArgs) -> anyhow::Result<Model> {
 /// # Errors
 /// As [`model`], or the tokenizer or template is damaged.
 pub fn language_model(file: Gguf, args: &RunArgs, quiet: bool) -> anyhow::Result<LanguageModel> {
+    let start = Instant::now();
+    if !quiet {
+        args.device.warn();
+    }
     let spinner = progress::spinner(loading(&file, args));
     let loaded = kovar::load(file, &args.options(), &args.device.options());
     spinner.finish_and_clear();
@@ -60,11 +79,70 @@ pub fn language_model(file: Gguf, args: &RunArgs, quiet: bool) -> anyhow::Result
         error => anyhow::Error::new(error).context(cannot_load(args)),
     })?;
     if !quiet {
-        for warning in model.tokenizer.warnings() {
-            note(format_args!("warning: {warning}"));
+        tell_warnings(&model.tokenizer);
+        tell_context(&model.model);
+    }
+    log(&model.model, args, start);
+    Ok(model)
+}
+
+/// Tells of what is odd about a tokenizer. That bytes have no token matters only to a text that
+/// holds them, see [`tell_lost_bytes`], so otherwise it goes to the log.
+pub fn tell_warnings(tokenizer: &Tokenizer) {
+    for warning in tokenizer.warnings() {
+        match warning {
+            TokenizerWarning::BytesWithoutToken { .. } => tracing::info!("{warning}"),
+            _ => note(format_args!("warning: {warning}")),
         }
     }
-    Ok(model)
+}
+
+/// Tells if `text` holds bytes that have no token.
+pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
+    for warning in tokenizer.warnings() {
+        if let TokenizerWarning::BytesWithoutToken { bytes } = warning
+            && let Some(at) = text.bytes().position(|byte| bytes.contains(&byte))
+        {
+            note(format_args!(
+                "warning: the text has bytes without a token in this vocabulary, the first at \
+                 byte {at}; they are left out"
+            ));
+        }
+    }
+}
+
+fn tell_context(model: &Model) {
+    let (context, trained) = (model.context_len(), model.trained_context());
+    if context > trained {
+        note(format_args!(
+            "note: the context holds {}, the model was trained for {trained}",
+            format::plural(context, "token")
+        ));
+    }
+}
+
+/// What was loaded, where and how long it took.
+fn log(model: &Model, args: &RunArgs, start: Instant) {
+    let file = model.file();
+    for device in model.session().devices() {
+        let info = device.info();
+        let (device, name) = (&info.id, &info.name);
+        let (threads, features) = (info.threads.unwrap_or(1), info.features.join(", "));
+        tracing::info!(device, name, threads, features, "device");
+    }
+    tracing::info!(
+        model = %args.model.model,
+        tensors = file.tensors().len(),
+        size = format::bytes(file.file_len() as u64),
+        time = format::duration(start.elapsed()),
+        "loaded"
+    );
+    tracing::info!(
+        tokens = model.context_len(),
+        trained = model.trained_context(),
+        cache = args.cache_type.name(),
+        "context"
+    );
 }
 
 fn loading(file: &Gguf, args: &RunArgs) -> String {

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod diagnostics;
 mod format;
+mod hints;
 mod interrupt;
 mod load;
 mod output;
@@ -13,15 +14,18 @@ mod stream;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use commands::Cli;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command()
+        .try_get_matches()
+        .unwrap_or_else(|error| hints::misplaced_option(error).exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     diagnostics::start_log(cli.verbose);
     match cli.run() {
         Ok(code) => code,
-        Err(error) => diagnostics::report(&error),
+        Err(error) => diagnostics::report(&error, || commands::usage(matches.subcommand_name())),
     }
 }

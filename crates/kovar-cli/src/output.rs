@@ -24,6 +24,31 @@ pub fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(write(&text)?)
 }
 
+/// `bytes` as text; those that are no whole character show as `<0x9F>`.
+pub fn bytes(bytes: &[u8]) -> String {
+    shown(bytes, str::to_owned)
+}
+
+/// `bytes` as [`bytes`] shows them, in quotes and with control characters escaped.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    let escaped = |text: &str| {
+        let quoted = format!("{text:?}");
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    format!("\"{}\"", shown(bytes, escaped))
+}
+
+fn shown(bytes: &[u8], text: impl Fn(&str) -> String) -> String {
+    let mut shown = String::new();
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(&text(chunk.valid()));
+        for byte in chunk.invalid() {
+            shown.push_str(&format!("<0x{byte:02X}>"));
+        }
+    }
+    shown
+}
+
 /// A table of left- or right-aligned columns.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -59,11 +84,21 @@ impl Table {
         let mut text = String::new();
         for row in &self.rows {
             let mut line = indent.to_owned();
-            for ((cell, &width), &right) in row.iter().zip(&widths).zip(&self.right) {
-                if right {
-                    line.push_str(&format!("{cell:>width$}  "));
+            for (column, cell) in row.iter().enumerate() {
+                let width = widths.get(column).copied().unwrap_or(0);
+                // `format!` panics on widths beyond 16 bits, and cells are a file's.
+                let padding = || " ".repeat(width.saturating_sub(cell.chars().count()));
+                if self.right.get(column) == Some(&true) {
+                    line.push_str(&padding());
+                    line.push_str(cell);
                 } else {
-                    line.push_str(&format!("{cell:<width$}  "));
+                    line.push_str(cell);
+                    if column + 1 < row.len() {
+                        line.push_str(&padding());
+                    }
+                }
+                if column + 1 < row.len() {
+                    line.push_str("  ");
                 }
             }
             text.push_str(line.trim_end());
@@ -86,5 +121,25 @@ mod tests {
             table.render("  "),
             "  name      bytes  dtype\n  a             1  F32\n  longer  1000000  Q4_K\n"
         );
+    }
+
+    #[test]
+    fn bytes_that_are_no_whole_character_show_as_numbers() {
+        assert_eq!(bytes(b"a\xf0\x9fb\n"), "a<0xF0><0x9F>b\n");
+        assert_eq!(quoted_bytes(b"a\"\xf0\x9f\n"), r#""a\"<0xF0><0x9F>\n""#);
+        assert_eq!(quoted_bytes("ä".as_bytes()), "\"ä\"");
+    }
+
+    #[test]
+    fn a_cell_may_be_wider_than_a_format_width_can_be() {
+        let wide = "x".repeat(70_000);
+        for titles in [["a", ">b"], ["a", "b"], [">a", "b"]] {
+            let mut table = Table::new(&titles);
+            table.row([wide.clone(), "1".into()]);
+            table.row(["y".into(), wide.clone()]);
+            let text = table.render("");
+            assert_eq!(text.matches(&wide).count(), 2);
+            assert_eq!(text.lines().count(), 3);
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use std::io::{self, IsTerminal, Read};
 
-use anyhow::Context;
-
-use crate::diagnostics::UsageError;
+use anyhow::{Context, anyhow};
 
 /// The argument that stands for stdin.
 pub const DASH: &str = "-";
@@ -28,10 +26,12 @@ fn read_all() -> anyhow::Result<String> {
         .lock()
         .read_to_end(&mut bytes)
         .context("cannot read stdin")?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        UsageError::new(format!("the text on stdin is not UTF-8 (at byte {at})")).into()
-    })
+    String::from_utf8(bytes).map_err(|error| not_utf8(error.utf8_error().valid_up_to()))
+}
+
+/// The error of text on stdin that is not UTF-8 from byte `at` on.
+pub fn not_utf8(at: usize) -> anyhow::Error {
+    anyhow!("the text on stdin is not UTF-8 (at byte {at})")
 }
 
 /// `text` without one newline at its end, which `echo` puts there.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use kovar::{FinishReason, Generation, LanguageModelError, Progress};
+use kovar::{FinishReason, Generation, LanguageModelError, Progress, SamplerParams};
 use serde::Serialize;
 
 use crate::interrupt::Interrupt;
@@ -82,9 +82,14 @@ pub fn finish_name(finish: &FinishReason) -> &'static str {
         FinishReason::Stop(_) => "stop",
         FinishReason::MaxTokens => "max_tokens",
         FinishReason::ContextFull => "context_full",
-        FinishReason::Cancelled => "cancelled",
+        FinishReason::Cancelled => "interrupted",
         _ => "other",
     }
+}
+
+/// The seed that a text can be made again with; none where chance plays no part.
+pub fn told_seed(sampling: &SamplerParams) -> Option<u64> {
+    sampling.seed.filter(|_| sampling.temperature > 0.0)
 }
 
 /// How many tokens were evaluated and made, and how fast.

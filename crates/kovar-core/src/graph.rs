@@ -263,7 +263,8 @@ impl Graph {
         Ok(&self.storages[self.value(id)?.storage.index()])
     }
 
-    /// A node together with its graph; `None` for an id of another graph.
+    /// A node together with its graph; `None` for an id that is out of range. An id is an index,
+    /// so one of another graph is not recognised as such where this graph has as many nodes.
     pub fn node(&self, id: NodeId) -> Option<NodeRef<'_>> {
         let node = self.nodes.get(id.index())?;
         Some(NodeRef { graph: self, node })

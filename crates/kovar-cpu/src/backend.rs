@@ -28,7 +28,7 @@ use crate::vector;
 #[non_exhaustive]
 pub struct CpuOptions {
     /// Threads that compute, the caller's included; as many as the process may use at once if
-    /// `None`.
+    /// `None`, and at most [`max_threads`](crate::pool::max_threads).
     pub threads: Option<usize>,
     /// The vector instructions; the machine's best if `None`.
     pub simd: Option<SimdLevel>,
@@ -126,7 +126,7 @@ impl CpuBackend {
     ///
     /// # Errors
     /// [`CpuError::Simd`] if the machine lacks the instructions asked for, [`CpuError::Pool`] for
-    /// no threads or if the system refuses to start them.
+    /// no threads, for more than [`max_threads`](crate::pool::max_threads) or if the system refuses to start them.
     pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
         let level = options.simd.unwrap_or_else(SimdLevel::detect);
         let product = product::Kernels::for_level(level).ok_or(CpuError::Simd { level })?;

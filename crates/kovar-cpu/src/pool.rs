@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::machine;
+
 /// How long a thread spins for the next job, or for the last chunks of its own, before it parks.
 /// It bridges the serial work between two products of a model (a few microseconds) and is short
 /// against a scheduler's time slice, so a core that other processes need is given up quickly.
@@ -23,6 +25,14 @@ pub enum PoolError {
     /// A pool of no threads was asked for.
     #[error("a thread pool needs at least one thread")]
     NoThreads,
+    /// More threads than [`max_threads`] were asked for.
+    #[error("{n_threads} threads are too many for one pool: at most {most}")]
+    TooManyThreads {
+        /// Threads asked for.
+        n_threads: usize,
+        /// The most threads.
+        most: usize,
+    },
     /// The system refused to start a worker thread.
     #[error("cannot start worker {worker} of {n_threads} threads")]
     Spawn {
@@ -33,6 +43,15 @@ pub enum PoolError {
         /// The system's answer.
         source: std::io::Error,
     },
+}
+
+/// The most threads that a pool may have: 256, or 8 for each core that the process may use where
+/// that is more. Far beyond the cores threads only wait for each other, and a system that runs out
+/// of them may end the process inside the start of a thread, where no error can be returned.
+pub fn max_threads() -> usize {
+    const LEAST: usize = 256;
+    const PER_CORE: usize = 8;
+    LEAST.max(machine::usable_threads().saturating_mul(PER_CORE))
 }
 
 /// A fixed set of threads that run the chunks of one job at a time.
@@ -276,10 +295,15 @@ impl ThreadPool {
     /// A pool in which `n_threads` threads work, the caller of [`run`](Self::run) among them.
     ///
     /// # Errors
-    /// [`PoolError::NoThreads`] for 0, [`PoolError::Spawn`] if the system refuses a thread.
+    /// [`PoolError::NoThreads`] for 0, [`PoolError::TooManyThreads`] beyond [`max_threads`],
+    /// [`PoolError::Spawn`] if the system refuses a thread.
     pub fn new(n_threads: usize) -> Result<Self, PoolError> {
         if n_threads == 0 {
             return Err(PoolError::NoThreads);
+        }
+        let most = max_threads();
+        if n_threads > most {
+            return Err(PoolError::TooManyThreads { n_threads, most });
         }
         let mut pool = Self {
             shared: Arc::new(Shared::new()),
@@ -431,6 +455,18 @@ mod tests {
     #[test]
     fn no_threads_is_an_error() {
         assert!(matches!(ThreadPool::new(0), Err(PoolError::NoThreads)));
+    }
+
+    #[test]
+    fn too_many_threads_are_an_error_before_any_starts() {
+        let n_threads = max_threads() + 1;
+        let error = ThreadPool::new(n_threads).err();
+        let most = n_threads - 1;
+        assert!(
+            matches!(error, Some(PoolError::TooManyThreads { n_threads: n, most: m })
+                if n == n_threads && m == most),
+            "{error:?}"
+        );
     }
 
     #[test]

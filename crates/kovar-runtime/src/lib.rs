@@ -17,6 +17,7 @@ pub mod memory;
 mod outputs;
 pub mod placement;
 mod plan;
+mod plural;
 mod ranges;
 pub mod segment;
 mod session;

@@ -9,6 +9,7 @@ use kovar_core::{Graph, StorageId, StorageKind};
 use crate::error::CompileError;
 use crate::liveness::{Lifetime, Liveness};
 use crate::placement::{DeviceId, Placement};
+use crate::plural::plural;
 
 /// A range of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +81,10 @@ impl MemoryPlan {
         for (arena, device) in self.arenas.iter().zip(devices) {
             let _ = writeln!(
                 text,
-                "  {}: {} bytes in {} buffers, the lower bound is {}",
+                "  {}: {} in {}, the lower bound is {}",
                 device.info().id,
-                arena.bytes(),
-                arena.chunks.len(),
+                plural(arena.bytes(), "byte"),
+                plural(arena.chunks.len(), "buffer"),
                 arena.lower_bound
             );
         }

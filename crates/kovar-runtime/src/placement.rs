@@ -8,6 +8,7 @@ use kovar_core::{Graph, Storage, StorageId};
 
 use crate::error::{CompileError, Refusal, Refusals};
 use crate::liveness::Liveness;
+use crate::plural::plural;
 
 /// A device of a session, by its position in the session's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,9 +74,9 @@ impl Placement {
     /// One line for each device with what it owns.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let mut text = format!(
-            "placement: {} storages on {} devices\n",
-            self.owners.len(),
-            devices.len()
+            "placement: {} on {}\n",
+            plural(self.owners.len(), "storage"),
+            plural(devices.len(), "device")
         );
         for (i, device) in devices.iter().enumerate() {
             let owned = || {
@@ -85,9 +86,10 @@ impl Placement {
             let bytes: usize = owned().map(|(storage, _)| storage.bytes).sum();
             let _ = writeln!(
                 text,
-                "  {}: {} storages, {bytes} bytes",
+                "  {}: {}, {}",
                 device.info().id,
-                owned().count()
+                plural(owned().count(), "storage"),
+                plural(bytes, "byte")
             );
         }
         text

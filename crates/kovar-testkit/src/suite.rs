@@ -75,6 +75,8 @@ pub struct OpSummary {
     pub unsupported: usize,
     /// The largest NMSE of those that passed.
     pub largest_nmse: f64,
+    /// The largest error of those that passed over its limit, from 0 to 1.
+    pub largest_limit_share: f64,
 }
 
 /// What came of a test run.
@@ -117,9 +119,10 @@ pub fn run_tests(
         });
         let summary = &mut ops[at];
         match case.result {
-            Outcome::Passed { nmse } => {
+            Outcome::Passed { nmse, limit_share } => {
                 summary.passed += 1;
                 summary.largest_nmse = summary.largest_nmse.max(nmse);
+                summary.largest_limit_share = summary.largest_limit_share.max(limit_share);
             }
             Outcome::Failed { .. } => summary.failed += 1,
             Outcome::Unsupported { .. } => summary.unsupported += 1,

@@ -49,7 +49,7 @@ fn a_right_backend_behind_the_wrapper_passes() {
             "planted",
         );
         assert!(
-            matches!(outcome, Ok(Outcome::Passed { nmse }) if nmse == 0.0),
+            matches!(outcome, Ok(Outcome::Passed { nmse, .. }) if nmse == 0.0),
             "{outcome:?}"
         );
     }
@@ -190,7 +190,7 @@ fn quantised_activations_fail_where_f32_is_asked_for() {
     };
     let default = planted(&product(Precision::Default));
     assert!(
-        matches!(default, Ok(Outcome::Passed { nmse }) if nmse > 1e-7),
+        matches!(default, Ok(Outcome::Passed { nmse, .. }) if nmse > 1e-7),
         "{default:?}"
     );
     let exact = planted(&product(Precision::F32));
@@ -253,5 +253,11 @@ fn a_setup_without_nodes_passes_trivially() {
         ..Setup::default()
     };
     let outcome = run_setup(&SimulatedDevice::default(), &setup, "empty");
-    assert_eq!(outcome, Ok(Outcome::Passed { nmse: 0.0 }));
+    assert_eq!(
+        outcome,
+        Ok(Outcome::Passed {
+            nmse: 0.0,
+            limit_share: 0.0
+        })
+    );
 }

@@ -81,9 +81,7 @@ pub enum StepError {
 #[non_exhaustive]
 pub enum EvalError {
     /// The tokens do not fit into what is left of the context. Nothing was evaluated.
-    #[error(
-        "{requested} more tokens do not fit: the context holds {context} tokens, {used} are taken"
-    )]
+    #[error("{}", describe_full(*context, *used, *requested))]
     ContextFull {
         /// Tokens that the context holds.
         context: usize,
@@ -109,6 +107,20 @@ pub enum EvalError {
     /// A step cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+fn describe_full(context: usize, used: usize, requested: usize) -> String {
+    let s = |count: usize| if count == 1 { "" } else { "s" };
+    let (more, taken) = match used {
+        0 => ("", String::new()),
+        1 => ("more ", ", 1 is taken".to_owned()),
+        _ => ("more ", format!(", {used} are taken")),
+    };
+    format!(
+        "{requested} {more}token{} not fit: the context holds {context} token{}{taken}",
+        if requested == 1 { " does" } else { "s do" },
+        s(context),
+    )
 }
 
 /// Which tokens' logits an evaluation gives.

@@ -14,7 +14,8 @@ pub const DEVICE_NAMES: &[&str] = &["cpu"];
 pub struct DeviceOptions {
     /// The device's name, one of [`DEVICE_NAMES`]; all devices if not given.
     pub device: Option<String>,
-    /// Threads of the CPU; as many as the process may run at once if not given.
+    /// Threads of the CPU, at most [`max_threads`](kovar_cpu::pool::max_threads); as many as the
+    /// process may run at once if not given.
     pub threads: Option<usize>,
     /// The vector instructions of the CPU; its best if not given.
     pub simd: Option<SimdLevel>,

@@ -1,10 +1,12 @@
-use std::num::NonZeroUsize;
-
 use clap::Args;
+use kovar::cpu::CpuError;
+use kovar::cpu::pool::{PoolError, max_threads};
 use kovar::cpu::simd::SimdLevel;
 use kovar::{DeviceOptions, DevicesError};
 
-use crate::diagnostics::UsageError;
+use super::whole;
+use crate::diagnostics::{UsageError, note};
+use crate::format;
 
 /// Where the work is done.
 #[derive(Args, Debug, Clone)]
@@ -15,8 +17,9 @@ pub struct DeviceArgs {
     pub device: Option<String>,
 
     /// Threads of the CPU [default: the cores that the program may use].
-    #[arg(short, long, value_name = "N")]
-    pub threads: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=usize::MAX))]
+    pub threads: Option<usize>,
 
     /// Use these vector instructions at most: portable, avx2, avx512-vnni, neon [default: the
     /// best that the CPU has].
@@ -29,8 +32,21 @@ impl DeviceArgs {
     pub fn options(&self) -> DeviceOptions {
         DeviceOptions {
             device: self.device.clone(),
-            threads: self.threads.map(NonZeroUsize::get),
+            threads: self.threads,
             simd: self.simd,
+        }
+    }
+
+    /// Warns of more threads than there are cores for, unless there are so many that it is an error.
+    pub fn warn(&self) {
+        let Some(threads) = self.threads else { return };
+        let cores = std::thread::available_parallelism().map_or(threads, usize::from);
+        if threads > cores && threads <= max_threads() {
+            note(format_args!(
+                "warning: {} on {} wait for each other and are slower than {cores}",
+                format::plural(threads, "thread"),
+                format::plural(cores, "core"),
+            ));
         }
     }
 }
@@ -41,6 +57,9 @@ pub fn devices_error(error: DevicesError) -> anyhow::Error {
         DevicesError::UnknownDevice { .. } | DevicesError::SimdLevel { .. } => {
             UsageError::new(error.to_string()).into()
         }
+        DevicesError::Cpu(CpuError::Pool(
+            cause @ (PoolError::NoThreads | PoolError::TooManyThreads { .. }),
+        )) => UsageError::new(format!("invalid value for '--threads': {cause}")).into(),
         _ => error.into(),
     }
 }

@@ -1,28 +1,29 @@
 use clap::Args;
 use kovar::GenerateOptions;
 
-use super::SamplingArgs;
-use crate::diagnostics::UsageError;
+use super::{SamplingArgs, whole};
 
 /// When text ends, and how it is reported.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Generation")]
 pub struct GenerationArgs {
     /// The most tokens to generate; -1 goes on until the model ends the text or the context is
-    /// full.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = -1,
-          allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
-    pub max_tokens: i64,
+    /// full [default: -1, of chat 1024 for each answer].
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(-1..=i64::MAX))]
+    pub max_tokens: Option<i64>,
 
-    /// End the text where this string comes up; may be given several times.
-    #[arg(long, value_name = "STRING")]
+    /// End the text where this string comes up; may be given several times. \n is a newline, \t a
+    /// tab, \\ a backslash.
+    #[arg(long, value_name = "STRING", value_parser = stop_string, allow_hyphen_values = true)]
     pub stop: Vec<String>,
 
     /// Go on past the token by which the model ends a text.
     #[arg(long)]
     pub ignore_eos: bool,
 
-    /// Print one JSON object with text, tokens, finish reason and timings instead of the text.
+    /// Print one JSON object with text, tokens, finish reason, seed (null where it plays no part,
+    /// at --temp 0) and timings instead of the text; chat prints one for each message.
     #[arg(long)]
     pub json: bool,
 
@@ -35,20 +36,54 @@ pub struct GenerationArgs {
 }
 
 impl GenerationArgs {
-    /// The options of the library.
-    ///
-    /// # Errors
-    /// An empty stop string.
-    pub fn options(&self) -> Result<GenerateOptions, UsageError> {
-        if self.stop.iter().any(String::is_empty) {
-            return Err(UsageError::new(
-                "invalid value '' for '--stop': a stop string cannot be empty",
-            ));
-        }
-        Ok(GenerateOptions {
-            max_tokens: usize::try_from(self.max_tokens).ok(),
+    /// The options of the library; `max_tokens` is the limit if none is given, -1 is without one.
+    pub fn options(&self, max_tokens: i64) -> GenerateOptions {
+        GenerateOptions {
+            max_tokens: usize::try_from(self.max_tokens.unwrap_or(max_tokens)).ok(),
             stop: self.stop.clone(),
             ignore_end: self.ignore_eos,
-        })
+        }
+    }
+}
+
+/// A stop string with its escapes replaced by what they stand for.
+fn stop_string(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("a stop string cannot be empty".to_owned());
+    }
+    let mut stop = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            stop.push(c);
+            continue;
+        }
+        stop.push(match chars.next() {
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('\\') => '\\',
+            other => {
+                let escape = other.map_or(String::new(), String::from);
+                return Err(format!(
+                    r"`\{escape}` is no escape; \n is a newline, \t a tab, \\ a backslash"
+                ));
+            }
+        });
+    }
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_in_a_stop_string_stand_for_characters() {
+        assert_eq!(stop_string(r"\n\n").unwrap(), "\n\n");
+        assert_eq!(stop_string(r"a\tb\\n").unwrap(), "a\tb\\n");
+        assert_eq!(stop_string("</s>").unwrap(), "</s>");
+        assert!(stop_string(r"\d").unwrap_err().starts_with(r"`\d`"));
+        assert!(stop_string("a\\").unwrap_err().starts_with(r"`\`"));
+        assert!(stop_string("").is_err());
     }
 }

@@ -3,9 +3,11 @@
 mod device;
 mod generation;
 mod model;
+mod number;
 mod sampling;
 
 pub use device::{DeviceArgs, devices_error};
 pub use generation::GenerationArgs;
 pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
+pub use number::whole;
 pub use sampling::SamplingArgs;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 use kovar::{DType, ModelOptions};
 
-use super::DeviceArgs;
+use super::{DeviceArgs, whole};
 
 /// The name of the embedded model.
 pub const DEMO_NAME: &str = "llama-stories";
@@ -57,7 +57,8 @@ pub struct RunArgs {
     pub model: ModelArgs,
 
     /// Tokens that the context holds [default: what the model was trained for, at most 4096].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1u32..=1 << 24))]
     pub ctx: Option<u32>,
 
     /// Number type of the keys and values in the context: f32, f16, bf16 or q8_0.

@@ -1,6 +1,9 @@
+use std::str::FromStr;
+
 use clap::Args;
 use kovar::{SamplerError, SamplerParams};
 
+use super::whole;
 use crate::diagnostics::UsageError;
 
 /// How the next token is chosen. Defaults are the library's.
@@ -14,7 +17,8 @@ pub struct SamplingArgs {
     pub temp: f32,
 
     /// Choose among the K likeliest tokens; 0 is all.
-    #[arg(long, value_name = "K", default_value_t = SamplerParams::default().top_k)]
+    #[arg(long, value_name = "K", allow_negative_numbers = true,
+          value_parser = whole(0..=u32::MAX), default_value_t = SamplerParams::default().top_k)]
     pub top_k: u32,
 
     /// Choose among the likeliest tokens whose probabilities add up to P; 1 is all.
@@ -33,7 +37,9 @@ pub struct SamplingArgs {
     pub repeat_penalty: f32,
 
     /// How many tokens back the three penalties look.
-    #[arg(long, value_name = "N", default_value_t = SamplerParams::default().repeat_last_n)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(0..=usize::MAX),
+          default_value_t = SamplerParams::default().repeat_last_n)]
     pub repeat_last_n: usize,
 
     /// Lower a token's logit by X for each time that it came up lately; 0 is off.
@@ -46,9 +52,48 @@ pub struct SamplingArgs {
           default_value_t = SamplerParams::default().presence_penalty)]
     pub presence_penalty: f32,
 
-    /// Seed of the random numbers; the same seed gives the same text [default: a new one].
-    #[arg(short, long, value_name = "N")]
-    pub seed: Option<u64>,
+    /// Seed of the random numbers; the same seed gives the same text, -1 is a new one each
+    /// time.
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value = "-1",
+        allow_negative_numbers = true
+    )]
+    pub seed: Seed,
+}
+
+/// Where the random numbers begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seed {
+    /// Somewhere else each time.
+    Random,
+    /// There.
+    Fixed(u64),
+}
+
+impl FromStr for Seed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "-1" {
+            return Ok(Self::Random);
+        }
+        let seed = whole(0..=u64::MAX)(text);
+        seed.map(Self::Fixed)
+            .map_err(|rule| format!("{rule}, or -1 for a new one"))
+    }
+}
+
+impl Seed {
+    fn value(self) -> u64 {
+        match self {
+            // 32 bits, so that JSON readers that know only doubles keep it whole.
+            Self::Random => rand::random::<u32>().into(),
+            Self::Fixed(seed) => seed,
+        }
+    }
 }
 
 impl SamplingArgs {
@@ -66,8 +111,7 @@ impl SamplingArgs {
             repeat_last_n: self.repeat_last_n,
             frequency_penalty: self.frequency_penalty,
             presence_penalty: self.presence_penalty,
-            // 32 bits, so that JSON readers that know only doubles keep it whole.
-            seed: Some(self.seed.unwrap_or_else(|| rand::random::<u32>().into())),
+            seed: Some(self.seed.value()),
         };
         match params.validate() {
             Ok(()) => Ok(params),

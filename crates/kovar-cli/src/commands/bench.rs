@@ -8,7 +8,7 @@ use kovar::cpu::pool::ThreadPool;
 use kovar::{Gguf, LogitsOf, Model};
 use serde::Serialize;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, whole};
 use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output, progress};
@@ -28,16 +28,18 @@ Examples:
   kovar bench -m model.gguf -p 0 -n 256 -r 10 --json")]
 pub struct Bench {
     /// Tokens of the prompt; 0 leaves the prompt out.
-    #[arg(short = 'p', long, value_name = "N", default_value_t = 512)]
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 512,
+          allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     n_prompt: usize,
 
     /// Tokens taken one by one; 0 leaves them out.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 128,
+          allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     n_gen: usize,
 
     /// Repeats that count.
     #[arg(short = 'r', long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..))]
+          allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     repeats: u32,
 
     /// Print JSON, with the figure of each repeat.

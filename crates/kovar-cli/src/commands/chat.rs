@@ -1,7 +1,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use kovar::{
     FinishReason, GenerateOptions, Generation, LanguageModel, Message, SamplerParams, TemplateKind,
@@ -9,16 +9,18 @@ use kovar::{
 use serde::Serialize;
 
 use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
-use crate::diagnostics::{INTERRUPTED, UsageError, note, with_causes};
+use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
-use crate::stream::{Timings, finish_name, statistics, stream};
-use crate::{load, output, stdin};
+use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
+use crate::{hints, load, output, stdin};
 
 /// Talk with a model.
 ///
 /// Sends what you write through the chat template of the model's file. Without a message a
-/// conversation begins: one line is one message. /reset forgets it, /exit or Ctrl-D leaves, Ctrl-C
-/// stops an answer. Lines may also come from a pipe.
+/// conversation begins: one line is one message. /reset forgets it, /help lists the commands, /exit
+/// or Ctrl-D leaves, Ctrl-C stops an answer. Lines may also come from a pipe: then the exit code is
+/// 1 if a message failed, and --json prints one object for each message, with its error if it
+/// failed.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Chat {
@@ -44,7 +46,11 @@ Examples:
   kovar chat -m model.gguf \"What is the capital of France?\"
   git diff | kovar chat -m model.gguf --system \"Describe this change.\" -";
 
-const COMMANDS: &str = "/reset forgets the conversation, /exit (or Ctrl-D) leaves";
+const COMMANDS: &str =
+    "/reset forgets the conversation, /help tells this, /exit or /quit (or Ctrl-D) leaves";
+
+/// The most tokens of an answer if no limit is given: a small model may never end one by itself.
+const MAX_TOKENS: i64 = 1024;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -57,13 +63,20 @@ struct Report<'a> {
     timings: Timings,
 }
 
+#[derive(Serialize)]
+struct Failure<'a> {
+    model: String,
+    message: &'a str,
+    error: String,
+}
+
 impl Chat {
     /// Runs the command.
     ///
     /// # Errors
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut options = self.generation.options()?;
+        let mut options = self.generation.options(MAX_TOKENS);
         let sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
@@ -75,7 +88,7 @@ impl Chat {
             .as_deref()
             .is_some_and(|text| text.trim().is_empty())
         {
-            return Err(UsageError::new("the message is empty").into());
+            bail!("the message is empty");
         }
         let model = load::language_model(file, &self.run, self.generation.quiet)?;
         let kind = model.template.kind();
@@ -144,47 +157,85 @@ impl Conversation<'_> {
         if is_terminal && !self.chat.generation.quiet {
             note(COMMANDS);
         }
-        let mut line = String::new();
+        let mut line = Vec::new();
+        let (mut at, mut failed) = (0, false);
         loop {
             if is_terminal {
                 let mut err = io::stderr();
                 let _ = write!(err, "> ").and_then(|()| err.flush());
             }
             line.clear();
-            let read = io::stdin().lock().read_line(&mut line);
-            if read.context("cannot read stdin")? == 0 {
+            let read = io::stdin().lock().read_until(b'\n', &mut line);
+            let read = read.context("cannot read stdin")?;
+            if read == 0 {
                 if is_terminal {
                     note("");
                 }
-                return Ok(ExitCode::SUCCESS);
+                break;
             }
-            match line.trim() {
-                "" => {}
-                "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
-                "/reset" => self.reset(),
-                command if command.starts_with('/') => {
+            match std::str::from_utf8(&line).map(str::trim) {
+                Ok("") => {}
+                Ok("/exit" | "/quit") => break,
+                Ok("/help") => note(COMMANDS),
+                Ok("/reset") => {
+                    self.reset();
+                    if !self.chat.generation.quiet {
+                        note("the conversation is forgotten");
+                    }
+                }
+                Ok(command) if command.starts_with('/') => {
                     note(format_args!("unknown command {command}: {COMMANDS}"));
                 }
-                message => self.turn(message)?,
+                Ok(message) => failed |= !self.turn(message)?,
+                Err(error) => {
+                    let message = String::from_utf8_lossy(&line);
+                    let error = stdin::not_utf8(at + error.valid_up_to());
+                    self.fail(message.trim(), &error)?;
+                    failed = true;
+                }
+            }
+            at += read;
+        }
+        Ok(if failed && !is_terminal {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+
+    /// Answers one message of a conversation; `false` if that fails. That it doesn't fit, say, does
+    /// not end the conversation.
+    fn turn(&mut self, message: &str) -> anyhow::Result<bool> {
+        match self.answer(message) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is::<io::Error>() => Err(error),
+            Err(error) => {
+                self.fail(message, &error)?;
+                Ok(false)
             }
         }
     }
 
-    /// Answers one message of a conversation. That it doesn't fit, say, does not end it.
-    fn turn(&mut self, message: &str) -> anyhow::Result<()> {
-        match self.answer(message) {
-            Ok(_) => Ok(()),
-            Err(error) if error.is::<io::Error>() => Err(error),
-            Err(error) => {
-                note(format_args!("error: {}", with_causes(&error)));
-                Ok(())
-            }
+    /// Tells that a message of a conversation could not be answered.
+    fn fail(&self, message: &str, error: &anyhow::Error) -> anyhow::Result<()> {
+        let error = with_causes(error);
+        note(format_args!("error: {error}"));
+        if self.chat.generation.json {
+            output::write_json(&Failure {
+                model: self.chat.run.model.model.to_string(),
+                message,
+                error,
+            })?;
         }
+        Ok(())
     }
 
     /// Answers `message` and adds both to the conversation; if it fails, neither.
     fn answer(&mut self, message: &str) -> anyhow::Result<FinishReason> {
         let args = &self.chat.generation;
+        if !args.quiet {
+            load::tell_lost_bytes(&self.model.tokenizer, message);
+        }
         self.messages.push(Message::new("user", message));
         let (model, messages) = (&mut self.model, &self.messages);
         let result = stream(&self.interrupt, (!args.json).then_some(""), |on_progress| {
@@ -194,7 +245,8 @@ impl Conversation<'_> {
             Ok(generation) => generation,
             Err(error) => {
                 self.messages.pop();
-                return Err(error);
+                let can_reset = self.messages.iter().any(|message| message.role == "user");
+                return Err(hints::context_full(error, &self.model.model, can_reset));
             }
         };
         if args.json {
@@ -214,7 +266,7 @@ impl Conversation<'_> {
             text: &generation.text,
             tokens: &generation.tokens,
             finish_reason: finish_name(&generation.finish),
-            seed: self.sampling.seed,
+            seed: told_seed(&self.sampling),
             timings: Timings::of(generation),
         })
     }

@@ -8,6 +8,9 @@ use crate::args::{DeviceArgs, devices_error};
 use crate::{format, output};
 
 /// List the devices of this machine.
+///
+/// Shows the names that --device takes and, of each device, its threads, its memory and the vector
+/// instructions that it is used with. -t and --simd change these as they do for the other commands.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -43,6 +46,7 @@ impl Devices {
     /// # Errors
     /// A device that cannot be made.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        self.device.warn();
         let devices = kovar::devices(&self.device.options()).map_err(devices_error)?;
         let devices: Vec<Device> = devices
             .iter()

@@ -1,5 +1,6 @@
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use kovar::{FinishReason, Generation};
 use serde::Serialize;
@@ -7,8 +8,11 @@ use serde::Serialize;
 use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
-use crate::stream::{Timings, finish_name, statistics, stream};
-use crate::{load, output, stdin};
+use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
+use crate::{hints, load, output, stdin};
+
+/// The most tokens if no limit is given: none, a text may fill the context.
+const MAX_TOKENS: i64 = -1;
 
 /// What the story model begins with if it isn't told.
 const DEMO_PROMPT: &str = "Once upon a time";
@@ -63,7 +67,7 @@ impl Generate {
     /// # Errors
     /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let options = self.generation.options()?;
+        let options = self.generation.options(MAX_TOKENS);
         let sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
@@ -71,21 +75,23 @@ impl Generate {
         let quiet = self.generation.quiet;
         let mut model = load::language_model(file, &self.run, quiet)?;
         if prompt.is_empty() && !model.tokenizer.adds_bos() {
-            return Err(UsageError::new("the prompt is empty").into());
+            bail!("the prompt is empty");
+        }
+        if !quiet {
+            load::tell_lost_bytes(&model.tokenizer, &prompt);
         }
 
         let echo = if self.no_echo { "" } else { prompt.as_str() };
         let shown = (!self.generation.json).then_some(echo);
         let generation = stream(&interrupt, shown, |on_progress| {
             model.complete(&prompt, &sampling, &options, on_progress)
-        })?;
+        });
+        let generation =
+            generation.map_err(|error| hints::context_full(error, &model.model, false))?;
         if self.generation.json {
-            self.report(&prompt, &generation, sampling.seed)?;
+            self.report(&prompt, &generation, told_seed(&sampling))?;
         } else if !quiet {
-            let seed = match sampling.seed {
-                Some(seed) if sampling.temperature > 0.0 => format!(" seed {seed}"),
-                _ => String::new(),
-            };
+            let seed = told_seed(&sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
             note(statistics(&generation) + &seed);
         }
         Ok(exit_code(&generation))
@@ -104,9 +110,10 @@ impl Generate {
                 Ok(DEMO_PROMPT.to_owned())
             }
             Some(text) => Ok(text),
-            None => Err(
-                UsageError::new("there is no prompt: give one as an argument or on stdin").into(),
-            ),
+            None => Err(UsageError::missing(
+                "there is no prompt: give one as an argument or on stdin",
+            )
+            .into()),
         }
     }
 

@@ -6,10 +6,10 @@ use clap::Args;
 use kovar::{LogitsOf, Model, Tokenizer, TokenizerSpec};
 use serde::Serialize;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, whole};
 use crate::diagnostics::UsageError;
 use crate::output::Table;
-use crate::{load, output};
+use crate::{format, hints, load, output};
 
 /// Tokens that are evaluated together, which bounds the memory that their logits take.
 const CHUNK: usize = 128;
@@ -25,12 +25,13 @@ const DEFAULT_TOP: usize = 10;
 #[command(after_help = EXAMPLES)]
 pub struct Logits {
     /// Token ids, separated by commas or spaces; `kovar tokenize` makes them.
-    #[arg(long, value_name = "IDS")]
+    #[arg(long, value_name = "IDS", allow_hyphen_values = true)]
     ids: TokenIds,
 
     /// Only the K greatest logits of each position, the greatest first [default: 10, or all with
     /// --json].
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true,
+          value_parser = whole(1..=usize::MAX))]
     top: Option<usize>,
 
     /// Only those after the last token.
@@ -64,7 +65,7 @@ impl FromStr for TokenIds {
             .filter(|word| !word.is_empty());
         let ids = words.map(|word| {
             let id = word.parse::<u32>();
-            id.map_err(|_| format!("`{word}` is not a token id"))
+            id.map_err(|_| format!("`{word}` is not a token id, a whole number from 0 on"))
         });
         let ids = ids.collect::<Result<Vec<u32>, String>>()?;
         if ids.is_empty() {
@@ -110,7 +111,8 @@ impl Logits {
         // A test of a model may look beyond what it was trained for.
         let needed = u32::try_from(self.ids.0.len()).unwrap_or(u32::MAX);
         if self.run.ctx.is_some_and(|ctx| ctx < needed) {
-            let message = format!("--ctx must hold the {needed} tokens of --ids");
+            let tokens = format::plural(self.ids.0.len(), "token");
+            let message = format!("--ctx is too small for --ids, which are {tokens}");
             return Err(UsageError::new(message).into());
         }
         if self.top.is_none() && !self.json {
@@ -145,6 +147,7 @@ impl Logits {
             };
             model
                 .eval(chunk, logits_of, &mut logits)
+                .map_err(|error| hints::context_full(error.into(), model, false))
                 .context("cannot evaluate the tokens")?;
             let mut rows = logits.chunks_exact(model.vocab_len());
             for &id in chunk {
@@ -183,7 +186,7 @@ fn text(position: &Position, tokenizer: Option<&Tokenizer>) -> String {
     let mut table = Table::new(&[">id", ">logit", "token"]);
     for Logit { id, logit } in position.top.iter().flatten() {
         let token = tokenizer.and_then(|tokenizer| tokenizer.token_bytes(*id).ok());
-        let token = token.map(|bytes| format!("{:?}", String::from_utf8_lossy(&bytes)));
+        let token = token.map(|bytes| output::quoted_bytes(&bytes));
         table.row([
             id.to_string(),
             format!("{logit:.4}"),

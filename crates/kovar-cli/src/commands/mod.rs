@@ -11,7 +11,7 @@ mod tokenize;
 
 use std::process::ExitCode;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
 /// Runs AI models on your own machine.
 ///
@@ -21,7 +21,7 @@ use clap::{ArgAction, Parser, Subcommand};
 #[command(name = "kovar", bin_name = "kovar", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
     /// Log more to stderr: -v, -vv, -vvv. The variable KOVAR_LOG says it in detail, by module.
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub verbose: u8,
 
     #[command(subcommand)]
@@ -38,7 +38,7 @@ Examples:
   kovar bench -m model.gguf                       how fast it runs here
 
 `kovar COMMAND --help` tells more and has examples of its own.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -50,6 +50,14 @@ enum Command {
     Bench(bench::Bench),
     Devices(devices::Devices),
     TestOps(test_ops::TestOps),
+}
+
+/// How a command is called, in the words of its help.
+pub fn usage(command: Option<&str>) -> String {
+    let mut program = Cli::command();
+    program.build();
+    let command = command.and_then(|name| program.find_subcommand_mut(name));
+    command.map_or(String::new(), |command| command.render_usage().to_string())
 }
 
 impl Cli {
@@ -76,8 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn usage_names_the_command_and_its_arguments() {
+        assert_eq!(
+            usage(Some("tokenize")),
+            "Usage: kovar tokenize [OPTIONS] [TEXT]"
+        );
+        assert_eq!(usage(None), "");
+    }
+
+    #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }

@@ -80,6 +80,7 @@ impl TestOps {
             op: self.op.clone(),
             name: self.case.clone(),
         };
+        self.device.warn();
         let devices = kovar::devices(&self.device.options()).map_err(devices_error)?;
         let devices = devices.iter().map(|device| device.as_ref());
         match self.mode {
@@ -179,6 +180,7 @@ fn test_text(report: &TestReport) -> String {
         ">failed",
         ">unsupported",
         ">largest NMSE",
+        ">most of a limit",
     ]);
     let (mut passed, mut failed) = (0, 0);
     for op in &report.ops {
@@ -190,6 +192,7 @@ fn test_text(report: &TestReport) -> String {
             op.failed.to_string(),
             op.unsupported.to_string(),
             format!("{:.1e}", op.largest_nmse),
+            format!("{:.0} %", op.largest_limit_share * 100.0),
         ]);
     }
     text.push_str(&table.render("  "));

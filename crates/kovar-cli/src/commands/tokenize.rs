@@ -6,7 +6,7 @@ use kovar::{EncodeOptions, Tokenizer, TokenizerSpec};
 use serde::Serialize;
 
 use crate::args::ModelArgs;
-use crate::diagnostics::{UsageError, note};
+use crate::diagnostics::UsageError;
 use crate::{load, output, stdin};
 
 /// Show the token ids of a text.
@@ -23,7 +23,8 @@ pub struct Tokenize {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// One token a line: its id and the text that it stands for.
+    /// One token a line: its id and the text that it stands for. Bytes that are no whole character
+    /// show as <0x9F>.
     #[arg(long)]
     pieces: bool,
 
@@ -65,11 +66,10 @@ impl Tokenize {
             .with_context(|| format!("cannot read the tokenizer of {}", self.model.model))?;
         let Some(text) = stdin::text_or_stdin(self.text.as_deref())? else {
             let message = "there is no text: give it as an argument or on stdin";
-            return Err(UsageError::new(message).into());
+            return Err(UsageError::missing(message).into());
         };
-        for warning in tokenizer.warnings() {
-            note(format_args!("warning: {warning}"));
-        }
+        load::tell_warnings(&tokenizer);
+        load::tell_lost_bytes(&tokenizer, &text);
         let options = EncodeOptions {
             add_special: !self.no_bos,
             parse_special: self.special,
@@ -78,13 +78,16 @@ impl Tokenize {
         if self.json {
             let pieces = self
                 .pieces
-                .then(|| ids.iter().map(|&id| piece(&tokenizer, id)));
+                .then(|| ids.iter().map(|&id| output::bytes(&bytes(&tokenizer, id))));
             let pieces = pieces.map(Iterator::collect);
             output::write_json(&Report { ids, pieces })?;
         } else if self.pieces {
-            let lines = ids
-                .iter()
-                .map(|&id| format!("{id:>7}  {:?}\n", piece(&tokenizer, id)));
+            let lines = ids.iter().map(|&id| {
+                format!(
+                    "{id:>7}  {}\n",
+                    output::quoted_bytes(&bytes(&tokenizer, id))
+                )
+            });
             output::write(&lines.collect::<String>())?;
         } else {
             let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
@@ -94,8 +97,7 @@ impl Tokenize {
     }
 }
 
-/// The text that a token stands for; bytes that are no whole character show as U+FFFD.
-fn piece(tokenizer: &Tokenizer, id: u32) -> String {
-    let bytes = tokenizer.token_bytes(id).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// What a token stands for.
+fn bytes(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
+    tokenizer.token_bytes(id).unwrap_or_default()
 }

@@ -36,9 +36,55 @@ fn a_message_that_does_not_fit_does_not_end_the_conversation() {
     let input = format!("{long}\nOne day\n");
     let args = ["chat", "--temp", "0", "-n", "4", "--json"];
     let output = kovar_with_stdin(&args, input.as_bytes());
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
     assert!(output.stderr.contains("error: "), "{}", output.stderr);
-    assert_eq!(output.stdout.lines().count(), 1);
+    let lines = json_lines(&output.stdout);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["message"], long.trim());
+    let error = lines[0]["error"].as_str().unwrap();
+    assert!(error.contains("--ctx N"), "{error}");
+    assert_eq!(lines[1]["error"], serde_json::Value::Null);
+    assert!(lines[1]["text"].is_string());
+}
+
+#[test]
+fn a_conversation_that_fills_the_context_can_be_reset() {
+    let args = ["chat", "--temp", "0", "-n", "20", "--ctx", "40", "--json"];
+    let input = b"One day a fox ran.\nOne day a fox ran.\n/reset\nOne day a fox ran.\n";
+    let output = kovar_with_stdin(&args, input);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let lines = json_lines(&output.stdout);
+    assert_eq!(lines.len(), 3, "{}", output.stdout);
+    let error = lines[1]["error"].as_str().unwrap();
+    assert!(error.contains("/reset starts anew"), "{error}");
+    assert_eq!(lines[0]["text"], lines[2]["text"]);
+    assert!(output.stderr.contains("forgotten"), "{}", output.stderr);
+}
+
+#[test]
+fn a_line_that_is_not_utf_8_fails_and_the_next_is_answered() {
+    let args = ["chat", "--temp", "0", "-n", "4", "--json", "-q"];
+    let output = kovar_with_stdin(&args, b"One day\nab\xff\nOne day\n");
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let lines = json_lines(&output.stdout);
+    assert_eq!(lines.len(), 3, "{}", output.stdout);
+    let error = lines[1]["error"].as_str().unwrap();
+    assert!(error.contains("UTF-8 (at byte 10)"), "{error}");
+    assert!(lines[2]["text"].is_string());
+}
+
+#[test]
+fn help_lists_the_commands() {
+    let output = kovar_with_stdin(&["chat", "-q"], b"/help\n");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    for command in ["/reset", "/help", "/exit"] {
+        assert!(output.stderr.contains(command), "{}", output.stderr);
+    }
+}
+
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
 }
 
 #[test]

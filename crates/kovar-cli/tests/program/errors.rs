@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::{demo_file, kovar, kovar_with_stdin, repository_file, text};
+use crate::{command, demo_file, kovar, kovar_with_stdin, repository_file, text};
 
 /// Every command that opens a model, with `file` as its model.
 fn commands(file: &str) -> Vec<Vec<&str>> {
@@ -28,8 +28,8 @@ fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
         ("missing", "No such file"),
         ("empty", "is empty"),
         ("text", "not a GGUF file"),
-        ("cut", ""),
-        ("shortened", ""),
+        ("cut", "cut short?"),
+        ("shortened", "cut short?"),
         ("directory", "is a directory"),
     ] {
         let path = at(name);
@@ -85,8 +85,20 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["test-ops", "--op", "frobnicate"], "known: "),
         (&["test-ops", "--mode", "guess"], "--mode"),
         (&["frobnicate"], "frobnicate"),
-        (&["chat", " "], "the message is empty"),
-        (&["generate", ""], "the prompt is empty"),
+        (&["generate", "--threads", "-1", "a"], "must be at least 1"),
+        (&["generate", "-t", "100000", "a"], "100000 threads"),
+        (&["devices", "-t", "100000"], "100000 threads"),
+        (&["generate", "-n", "-5", "a"], "must be at least -1"),
+        (&["generate", "--top-k", "-3", "a"], "must be at least 0"),
+        (
+            &["generate", "--repeat-last-n", "-1", "a"],
+            "--repeat-last-n",
+        ),
+        (&["generate", "-s", "-2", "a"], "-1 for a new one"),
+        (&["generate", "--stop", r"\d", "a"], "--stop"),
+        (&["logits", "--ids", "-1"], "`-1` is not a token id"),
+        (&["logits", "--ids", "1", "--top", "0"], "--top"),
+        (&["bench", "-p", "-1"], "--n-prompt"),
     ] {
         let message = kovar(args).failed(2);
         assert!(message.contains(named), "{args:?}: {message}");
@@ -99,9 +111,51 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
 }
 
 #[test]
+fn an_empty_text_is_bad_data_and_no_wrong_usage() {
+    for (args, named) in [
+        (["chat", " "], "the message is empty"),
+        (["generate", ""], "the prompt is empty"),
+    ] {
+        let message = kovar(&args).failed(1);
+        assert!(message.contains(named), "{args:?}: {message}");
+    }
+}
+
+#[test]
+fn an_option_before_its_command_is_told_where_to_go() {
+    let message = kovar(&["-m", "model.gguf", "generate"]).failed(2);
+    assert!(message.contains("behind the command"), "{message}");
+    let message = kovar(&["-Z", "generate"]).failed(2);
+    assert!(!message.contains("behind the command"), "{message}");
+}
+
+#[test]
+fn a_log_variable_that_makes_no_sense_is_warned_of() {
+    let output = command(&["generate", "-n", "1"])
+        .env("KOVAR_LOG", "!!!")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("warning: KOVAR_LOG"), "{stderr}");
+}
+
+#[test]
+fn more_threads_than_cores_are_warned_of() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let warns = |threads: usize| {
+        let run = kovar(&["devices", "-t", &threads.to_string()]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stderr.contains("warning: ")
+    };
+    assert!(warns(cores + 1));
+    assert!(!warns(cores));
+}
+
+#[test]
 fn text_that_is_not_utf_8_is_refused() {
     for args in [&["generate", "-"], &["tokenize", "-"], &["chat", "-"]] {
-        let message = kovar_with_stdin(args, b"ab\xff").failed(2);
+        let message = kovar_with_stdin(args, b"ab\xff").failed(1);
         assert!(message.contains("UTF-8 (at byte 2)"), "{message}");
     }
 }
@@ -113,6 +167,9 @@ fn a_prompt_beyond_the_context_is_an_error_before_anything_is_written() {
     assert!(message.contains("512"), "{message}");
     let message = kovar(&["generate", "--ctx", "3", "Once upon a time"]).failed(1);
     assert!(message.contains("holds 3 tokens"), "{message}");
+    assert!(message.contains("--ctx N"), "{message}");
+    assert!(message.contains("trained for 512 tokens"), "{message}");
+    assert!(!message.contains("/reset"), "{message}");
 }
 
 #[test]

@@ -107,6 +107,40 @@ fn a_stop_string_ends_the_text_and_is_no_part_of_it() {
 }
 
 #[test]
+fn escapes_in_a_stop_string_are_characters() {
+    let args = ["generate", "--temp", "0", "--json", "--stop", r"\n"];
+    let report = kovar(&args).json();
+    let text = report["text"].as_str().unwrap();
+    assert!(!text.contains('\n'), "{text}");
+    let ended_by_stop = report["finish_reason"] == "stop";
+    assert_eq!(ended_by_stop, report["stop"] == "\n");
+}
+
+#[test]
+fn the_seed_is_told_where_it_matters() {
+    let report = kovar(&["generate", "-n", "1", "--temp", "0", "--json"]).json();
+    assert_eq!(report["seed"], serde_json::Value::Null);
+    let report = kovar(&["generate", "-n", "1", "-s", "-1", "--json"]).json();
+    assert!(report["seed"].is_u64(), "{report}");
+}
+
+#[test]
+fn a_context_beyond_the_trained_one_is_noted() {
+    let run = kovar(&["generate", "-n", "1", "--ctx", "1000"]);
+    assert!(run.stderr.contains("trained for 512"), "{}", run.stderr);
+    let run = kovar(&["generate", "-n", "1", "--ctx", "512"]);
+    assert!(!run.stderr.contains("trained"), "{}", run.stderr);
+}
+
+#[test]
+fn verbose_tells_of_device_load_time_and_context() {
+    let run = kovar(&["-v", "generate", "-n", "1"]);
+    for told in ["INFO device", "INFO loaded", "INFO context"] {
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn no_tokens_give_no_text() {
     let report = kovar(&["generate", "-n", "0", "--json"]).json();
     assert_eq!(report["text"], "");
@@ -181,6 +215,26 @@ fn a_full_disk_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.starts_with("error: "), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_termination_ends_the_program_as_the_system_does() {
+    use std::os::unix::process::ExitStatusExt;
+    let args = ["generate", "--temp", "0", "--ignore-eos", "--ctx", "100000"];
+    let mut child = command(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 20];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut first).unwrap();
+    let id = child.id().to_string();
+    let kill = std::process::Command::new("kill").arg(&id).status();
+    assert!(kill.unwrap().success());
+    // A shell gives this as exit code 128 + 15.
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
 
 #[cfg(unix)]

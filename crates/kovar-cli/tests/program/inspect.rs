@@ -14,6 +14,24 @@ fn inspect_tells_metadata_tensors_and_sizes() {
 }
 
 #[test]
+fn inspect_full_takes_values_of_any_length() {
+    let text = kovar(&["inspect", "llama-stories", "--full"]).ok();
+    assert!(text.contains("general.architecture"), "{text}");
+    assert!(text.contains("token_embd.weight"), "{text}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.gguf");
+    let mut writer = kovar::GgufWriter::new();
+    let long = "x".repeat(100_000);
+    writer.metadata("general.name", long.clone()).unwrap();
+    writer.metadata("general.short", "y".to_owned()).unwrap();
+    writer.write_file(&path).unwrap();
+    let file = path.to_str().unwrap();
+    let text = kovar(&["inspect", file, "--full"]).ok();
+    assert!(text.contains(&long));
+    assert!(text.contains("general.short"));
+}
+
+#[test]
 fn inspect_json_adds_up() {
     let file = demo_file();
     let report = kovar(&["inspect", text(&file), "--json"]).json();

@@ -30,7 +30,11 @@ fn test_ops_holds_an_operation_against_the_reference() {
             .iter()
             .all(|case| case["op"] == "scale" && case["outcome"] == "passed")
     );
+    let share = |op: &serde_json::Value| op["largest_limit_share"].as_f64().unwrap();
+    let ops = cpu["ops"].as_array().unwrap();
+    assert!(ops.iter().all(|op| (0.0..=1.0).contains(&share(op))));
     let text = kovar(&["test-ops", "--op", "scale", "--simd", "portable"]).ok();
+    assert!(text.contains("of a limit"), "{text}");
     assert!(text.contains("0 failed"), "{text}");
 }
 

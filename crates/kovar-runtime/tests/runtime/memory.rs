@@ -91,7 +91,7 @@ fn the_dump_shows_the_peak_the_bound_and_each_slot() {
     let memory = planned(&graph, Sim::new("a"), true).unwrap();
     let expected = "\
 memory:
-  a: 128 bytes in 1 buffers, the lower bound is 128
+  a: 128 bytes in 1 buffer, the lower bound is 128
   input `a`: buffer 0, bytes 0..64
   temporary `scale.0`: buffer 0, bytes 64..128
   output `y`: buffer 0, bytes 0..64

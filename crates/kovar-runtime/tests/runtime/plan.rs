@@ -286,12 +286,12 @@ liveness: 2 of 2 nodes needed
   input `b`, 12 bytes: 0..=1
   temporary `add.0`, 12 bytes: 0..=1
   output `y`, 12 bytes: 1..=1
-placement: 4 storages on 1 devices
+placement: 4 storages on 1 device
   sim: 4 storages, 48 bytes
 segments: 1
   0: sim, 2 nodes (0 to 1), 6 operations
 memory:
-  sim: 48 bytes in 1 buffers, the lower bound is 48
+  sim: 48 bytes in 1 buffer, the lower bound is 48
   input `a`: buffer 0, bytes 0..16
   input `b`: buffer 0, bytes 16..32
   temporary `add.0`: buffer 0, bytes 32..48

@@ -10,13 +10,13 @@ use crate::metrics::compare;
 use crate::oracle::{Activations, Output, run_node};
 use crate::tensor::{Elements, TensorData, read_value, unit_offsets, write_value};
 
-/// Checks every byte of `after`, the buffers after a run, and returns the largest NMSE.
+/// Checks every byte of `after`, the buffers after a run, and returns the largest error.
 pub(super) fn check(
     setup: &Setup,
     initial: &[Vec<u8>],
     placement: &Placement,
     after: &[Vec<u8>],
-) -> Result<f64, Failure> {
+) -> Result<Error, Failure> {
     let graph = &setup.graph;
     let mut bytes = initial.to_vec();
     let mut written: Vec<Vec<bool>> = initial.iter().map(|b| vec![false; b.len()]).collect();
@@ -47,11 +47,13 @@ pub(super) fn check(
 
     guards(setup, placement, after)?;
     rest(setup, placement, after, &written)?;
-    let mut largest = 0f64;
+    let mut largest = Error::default();
     for (node, plain, quantized) in &results {
         let storage = found(placement, after, node.output().storage);
         let actual = read_value(node.output(), storage.unwrap_or_default())?;
-        largest = largest.max(held(*node, plain, quantized.as_ref(), &actual)?);
+        let error = held(*node, plain, quantized.as_ref(), &actual)?;
+        largest.nmse = largest.nmse.max(error.nmse);
+        largest.limit_share = largest.limit_share.max(error.limit_share);
     }
     Ok(largest)
 }
@@ -143,13 +145,27 @@ fn rest(
     Ok(())
 }
 
+/// How far a result that is right is from the oracle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Error {
+    /// The error to the exact oracle.
+    pub(super) nmse: f64,
+    /// The error over its limit, from 0 to 1.
+    pub(super) limit_share: f64,
+}
+
+/// `error` over `limit`; 0 where there is no error, as limits may be 0 too.
+fn share(error: f64, limit: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error / limit }
+}
+
 /// The error of a result, if it is within the limits.
 fn held(
     node: NodeRef<'_>,
     plain: &Output,
     quantized: Option<&Output>,
     actual: &TensorData,
-) -> Result<f64, Failure> {
+) -> Result<Error, Failure> {
     let (op, limits) = (node.op().name(), limits(node));
     let mask = plain.written.as_deref();
     let against = |expected: &TensorData| {
@@ -159,14 +175,17 @@ fn held(
     let comparison = against(&plain.data);
     let nmse = comparison.nmse;
     if nmse <= limits.plain {
-        return Ok(nmse);
+        let limit_share = share(nmse, limits.plain);
+        return Ok(Error { nmse, limit_share });
     }
     let mut limit = limits.plain;
     let mut same_activations = None;
     if let (Some(bounds), Some(quantized)) = (limits.quantized, quantized) {
         let same = against(&quantized.data).nmse;
         if nmse <= bounds.plain && same <= bounds.same_activations {
-            return Ok(nmse);
+            let plain = share(nmse, bounds.plain);
+            let limit_share = plain.max(share(same, bounds.same_activations));
+            return Ok(Error { nmse, limit_share });
         }
         same_activations = Some(same);
         limit = bounds.plain;

@@ -31,6 +31,8 @@ pub enum Outcome {
     Passed {
         /// The error to the oracle; the largest if there are several results.
         nmse: f64,
+        /// The error over its limit, from 0 to 1; the largest if there are several results.
+        limit_share: f64,
     },
     /// Not right.
     Failed {
@@ -173,10 +175,13 @@ pub fn run_setup(backend: &dyn Backend, setup: &Setup, name: &str) -> Result<Out
     let program = compile(backend, &setup.graph, &placement)?;
 
     let first = run_once(backend, &placement, program.as_ref(), &setup.scalars)?;
-    let nmse = check::check(setup, &initial, &placement, &first)?;
+    let error = check::check(setup, &initial, &placement, &first)?;
     let second = run_once(backend, &placement, program.as_ref(), &setup.scalars)?;
     check::same(setup, &placement, &first, &second)?;
-    Ok(Outcome::Passed { nmse })
+    Ok(Outcome::Passed {
+        nmse: error.nmse,
+        limit_share: error.limit_share,
+    })
 }
 
 /// Why a backend can't run a graph; `None` if it can.

@@ -68,14 +68,14 @@ impl Bpe {
         for (slot, byte) in bytes.iter_mut().zip(0u8..=255) {
             *slot = vocab.id_of(char_of(byte).encode_utf8(&mut [0; 4]));
         }
-        let in_utf8 = |byte: usize| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
-        let missing = bytes
-            .iter()
-            .enumerate()
+        let in_utf8 = |byte: u8| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
+        let missing: Vec<u8> = (0u8..=255)
+            .zip(&bytes)
             .filter(|(byte, id)| in_utf8(*byte) && id.is_none())
-            .count();
-        if missing > 0 {
-            warnings.push(TokenizerWarning::BytesWithoutToken { count: missing });
+            .map(|(byte, _)| byte)
+            .collect();
+        if !missing.is_empty() {
+            warnings.push(TokenizerWarning::BytesWithoutToken { bytes: missing });
         }
 
         let mut merges = Vec::with_capacity(rules.len());

@@ -197,10 +197,11 @@ pub enum TokenizerWarning {
     },
     /// Some bytes that occur in UTF-8 have no token; they are left out of encoded text.
     #[error(
-        "{count} byte values have no token in this vocabulary and are left out of encoded text"
+        "{} of the byte values in UTF-8 without a token in this vocabulary; they are left out of encoded text",
+        bytes.len()
     )]
     BytesWithoutToken {
-        /// How many of the byte values that occur in UTF-8.
-        count: usize,
+        /// Those of the byte values that occur in UTF-8, in rising order.
+        bytes: Vec<u8>,
     },
 }

@@ -1,0 +1,66 @@
+//! What to do about an error, behind what is wrong.
+
+use anyhow::anyhow;
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use kovar::{EvalError, GenerateError, GgufError, LanguageModelError, Model};
+
+use crate::commands::Cli;
+use crate::format;
+
+/// `error`, and where a context of `model` was too small what makes room. `can_reset` is whether
+/// there are earlier turns to be forgotten.
+pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> anyhow::Error {
+    let evaluation = match error.downcast_ref::<LanguageModelError>() {
+        Some(LanguageModelError::Generate(GenerateError::Eval(error))) => Some(error),
+        _ => error.downcast_ref::<EvalError>(),
+    };
+    if !matches!(evaluation, Some(EvalError::ContextFull { .. })) {
+        return error;
+    }
+    let reset = if can_reset {
+        "/reset starts anew; "
+    } else {
+        ""
+    };
+    let trained = format::plural(model.trained_context(), "token");
+    anyhow!("{error}; {reset}--ctx N makes it larger (the model was trained for {trained})")
+}
+
+/// What may have made a file damaged in this way.
+pub fn damaged_file(error: &GgufError) -> Option<&'static str> {
+    match error {
+        GgufError::Truncated { .. }
+        | GgufError::CountTooLarge { .. }
+        | GgufError::OutsideFile { .. } => Some("is the file cut short?"),
+        _ => None,
+    }
+}
+
+/// `error` of the command line, with a tip where an option of a command stands before it.
+pub fn misplaced_option(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let is_before_command = std::env::args().nth(1).is_some_and(|first| {
+        first.starts_with('-') && option.split('=').next() == first.split('=').next()
+    });
+    let name = option.trim_start_matches('-');
+    let is_known = |arg: &clap::Arg| {
+        arg.get_long() == Some(name) || arg.get_short().is_some_and(|c| name == c.to_string())
+    };
+    let program = Cli::command();
+    let mut commands = program.get_subcommands();
+    if !is_before_command || !commands.any(|command| command.get_arguments().any(is_known)) {
+        return error;
+    }
+    let tip = format!("options go behind the command: kovar COMMAND {option} ...");
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+    error
+}
