@@ -17,6 +17,7 @@ mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod wkv7;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
@@ -34,6 +35,7 @@ pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
+pub use wkv7::Wkv7;
 
 use rules::Rules;
 
@@ -108,6 +110,8 @@ vocabulary! {
     SetRows,
     /// Softmax over the last dimension.
     Softmax,
+    /// The state recurrence of RWKV-7.
+    Wkv7,
 }
 
 impl Op {
@@ -131,6 +135,12 @@ impl Op {
     /// always the same one. `None` if the operation cannot.
     pub fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
         self.rules().in_place_window(i, operand)
+    }
+
+    /// Whether the operation, beside writing its result, updates operand `i` where it lies: reads
+    /// it and leaves what the next run is to read.
+    pub fn updates(&self, i: usize) -> bool {
+        self.rules().updates(i)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.
