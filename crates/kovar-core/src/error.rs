@@ -156,6 +156,20 @@ pub enum GraphError {
         /// Whether the operation could work in place on this operand.
         in_place: bool,
     },
+    /// An operand that the operation updates and that overlaps another one or the destination.
+    #[error(
+        "{op}: operand `{operand}`, which is updated, overlaps `{other}` on storage `{storage}`"
+    )]
+    UpdateOverlap {
+        /// The operation.
+        op: &'static str,
+        /// The updated operand's name in the operation's documentation.
+        operand: &'static str,
+        /// The other operand's name, or "destination".
+        other: &'static str,
+        /// The storage's name.
+        storage: String,
+    },
     /// A view that does not exist.
     #[error("{view} of a {dtype} value of dims {dims} and strides {strides}: {reason}")]
     View {

@@ -128,7 +128,8 @@ impl Value {
     }
 }
 
-/// One operation with its operands and the value that it writes.
+/// One operation with its operands and the value that it writes. Some operations update operands
+/// besides ([`Op::updates`]), such as a recurrent state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The operation and its attributes.
@@ -195,6 +196,20 @@ impl<'g> NodeRef<'g> {
     /// What the node writes.
     pub fn output(&self) -> &'g Value {
         &self.graph.values[self.node.output.index()]
+    }
+
+    /// The operands that the node updates besides.
+    pub fn updates(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
+        let op = &self.node.op;
+        let inputs = self.inputs().enumerate();
+        inputs
+            .filter(|&(i, _)| op.updates(i))
+            .map(|(_, value)| value)
+    }
+
+    /// All that the node writes: its output and the operands that it updates.
+    pub fn writes(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
+        std::iter::once(self.output()).chain(self.updates())
     }
 
     /// The storage of a value of the same graph.
@@ -418,6 +433,7 @@ impl Graph {
     /// Appends a node whose result is a fresh contiguous temporary.
     pub fn apply(&mut self, op: Op, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
         let spec = self.infer(&op, inputs, None)?;
+        self.check_updates(&op, inputs, None)?;
         let name = format!("{}.{}", op.name(), self.nodes.len());
         let output = self.add_storage(StorageKind::Temp, &name, spec.dtype, &spec.dims)?;
         self.nodes.push(Node {
@@ -449,20 +465,9 @@ impl Graph {
                 dims: spec.dims,
             });
         }
+        self.check_writable(&op, &target)?;
+        self.check_updates(&op, inputs, Some(&target))?;
         let storage = &self.storages[target.storage.index()];
-        let not_writable = |reason| {
-            Err(GraphError::NotWritable {
-                op: op.name(),
-                storage: storage.name.clone(),
-                reason,
-            })
-        };
-        if matches!(storage.kind, StorageKind::Weight | StorageKind::Input) {
-            return not_writable("is read-only");
-        }
-        if target.layout.repeats_elements() {
-            return not_writable("names an element twice");
-        }
         for (i, &input) in inputs.iter().enumerate() {
             let value = self.value(input)?;
             let in_place = op.in_place(i);
@@ -491,6 +496,50 @@ impl Graph {
             Some(&first) => self.apply_into(op, inputs, first),
             None => self.apply(op, inputs),
         }
+    }
+
+    fn check_writable(&self, op: &Op, value: &Value) -> Result<(), GraphError> {
+        let storage = &self.storages[value.storage.index()];
+        let reason = if matches!(storage.kind, StorageKind::Weight | StorageKind::Input) {
+            "is read-only"
+        } else if value.layout.repeats_elements() {
+            "names an element twice"
+        } else {
+            return Ok(());
+        };
+        Err(GraphError::NotWritable {
+            op: op.name(),
+            storage: storage.name.clone(),
+            reason,
+        })
+    }
+
+    /// What an operation updates must be writable and apart from all else that it touches.
+    fn check_updates(
+        &self,
+        op: &Op,
+        inputs: &[ValueId],
+        destination: Option<&Value>,
+    ) -> Result<(), GraphError> {
+        for (i, &id) in inputs.iter().enumerate().filter(|&(i, _)| op.updates(i)) {
+            let updated = self.value(id)?;
+            self.check_writable(op, updated)?;
+            let overlap = |other| GraphError::UpdateOverlap {
+                op: op.name(),
+                operand: op.operand_name(i),
+                other,
+                storage: self.storages[updated.storage.index()].name.clone(),
+            };
+            for (j, &other) in inputs.iter().enumerate().filter(|&(j, _)| j != i) {
+                if self.value(other)?.overlaps(updated) {
+                    return Err(overlap(op.operand_name(j)));
+                }
+            }
+            if destination.is_some_and(|destination| destination.overlaps(updated)) {
+                return Err(overlap("destination"));
+            }
+        }
+        Ok(())
     }
 
     fn infer(

@@ -250,3 +250,58 @@ fn rope_apply_works_in_place_on_the_swapped_window_only() {
         "{error}"
     );
 }
+
+#[test]
+fn an_updated_operand_is_written_and_overlaps_nothing_else() {
+    let mut g = Graph::new();
+    let vectors = g.temp("vectors", DType::F32, &[6, 3, 2, 4]).unwrap();
+    let rwkvab = std::array::from_fn(|i| {
+        let one = g.slice(vectors, 0, i..i + 1).unwrap();
+        g.reshape(one, &[3, 2, 4]).unwrap()
+    });
+    let state = g.state("s", DType::F32, &[2, 4, 4]).unwrap();
+    let y = g.wkv7(rwkvab, state, None).unwrap();
+    let node = g.node(g.node_ids().next().unwrap()).unwrap();
+    let of = |id| *g.value(id).unwrap();
+    assert_eq!(node.updates().copied().collect::<Vec<_>>(), [of(state)]);
+    assert_eq!(
+        node.writes().copied().collect::<Vec<_>>(),
+        [of(y), of(state)]
+    );
+    let cost = node.cost();
+    assert_eq!(cost.bytes_written, 4 * (3 * 2 * 4 + 2 * 4 * 4));
+
+    let fixed = g.weight("w", DType::F32, &[2, 4, 4]).unwrap();
+    let error = g.wkv7(rwkvab, fixed, None).unwrap_err();
+    assert!(matches!(error, GraphError::NotWritable { ref storage, .. } if storage == "w"));
+    let one = g.state("one", DType::F32, &[1, 4, 4]).unwrap();
+    let repeated = g.broadcast_to(one, &[2, 4, 4]).unwrap();
+    let error = g.wkv7(rwkvab, repeated, None).unwrap_err();
+    assert!(matches!(error, GraphError::NotWritable { ref storage, .. } if storage == "one"));
+
+    let flat = g.reshape(vectors, &[144]).unwrap();
+    let shared = g.slice(flat, 0, 112..144).unwrap();
+    let shared = g.reshape(shared, &[2, 4, 4]).unwrap();
+    let error = g.wkv7(rwkvab, shared, None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "wkv7: operand `state`, which is updated, overlaps `a` on storage `vectors`"
+    );
+    let whole = g.state("whole", DType::F32, &[2, 4, 4]).unwrap();
+    let head = g.reshape(whole, &[32]).unwrap();
+    let head = g.slice(head, 0, 0..24).unwrap();
+    let head = g.reshape(head, &[3, 2, 4]).unwrap();
+    let inputs: Vec<_> = rwkvab.into_iter().chain([whole]).collect();
+    let op = Op::from(kovar_core::ops::Wkv7 { n_valid: None });
+    let error = g.apply_into(op, &inputs, head).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            GraphError::UpdateOverlap {
+                other: "destination",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, Support};
 use kovar_core::error::DeviceError;
-use kovar_core::{DType, Layout, NodeRef, Value};
+use kovar_core::{DType, Layout, NodeRef, ScalarId, Value};
 
 use crate::backend::Shared;
 use crate::memory::{Block, CpuMemory, PreparedWeight};
@@ -25,6 +25,16 @@ pub(crate) struct Run<'a> {
     pub(crate) scalars: &'a [i32],
     /// At least [`Kernel::scratch_bytes`] bytes, aligned to 64, of this launch alone.
     pub(crate) scratch: SharedMut<u8>,
+}
+
+impl Run<'_> {
+    /// How many of `tokens` tokens are valid: all without a scalar.
+    pub(crate) fn valid(&self, scalar: Option<ScalarId>, tokens: usize) -> usize {
+        let valid = scalar.and_then(|id| self.scalars.get(id.index()));
+        valid.map_or(tokens, |&valid| {
+            usize::try_from(valid).unwrap_or(0).min(tokens)
+        })
+    }
 }
 
 /// An operation with everything known but the run-time scalars and the data.
@@ -129,7 +139,19 @@ impl<'a> Resolver<'a> {
 
     /// The result, which is written.
     pub(crate) fn write(&self, node: NodeRef<'_>) -> Result<Operand<'a>, DeviceError> {
-        let value = node.output();
+        self.writable(node, node.output())
+    }
+
+    /// The first operand that the node updates.
+    pub(crate) fn update(&self, node: NodeRef<'_>) -> Result<Operand<'a>, DeviceError> {
+        let value = node.updates().next().ok_or_else(|| {
+            let op = node.op().name();
+            self.shared.unsupported(Reason::Op { op })
+        })?;
+        self.writable(node, value)
+    }
+
+    fn writable(&self, node: NodeRef<'_>, value: &Value) -> Result<Operand<'a>, DeviceError> {
         let memory = self.bound(node, value)?;
         let (bytes, _) = memory
             .writable()

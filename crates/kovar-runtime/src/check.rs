@@ -63,7 +63,7 @@ pub enum Violation {
     },
 }
 
-/// Verifies that every node runs on the owner of the storage that it writes, that all it reads is
+/// Verifies that every node runs on the owner of all storages that it writes, that all it reads is
 /// there, and that the segments run the needed nodes in program order.
 pub fn check_segments(
     graph: &Graph,
@@ -78,14 +78,16 @@ pub fn check_segments(
             let Some(node) = graph.node(id) else { continue };
             let runs_on = segment.device;
             let name = |value: &Value| node.storage_of(value).name.clone();
-            let owner = placement.owner(node.output().storage);
-            if owner != Some(runs_on) {
-                return Err(Violation::WritesForeign {
-                    node: id.index(),
-                    runs_on: runs_on.index(),
-                    storage: name(node.output()),
-                    owner: owner.map(|device| device.index()),
-                });
+            for value in node.writes() {
+                let owner = placement.owner(value.storage);
+                if owner != Some(runs_on) {
+                    return Err(Violation::WritesForeign {
+                        node: id.index(),
+                        runs_on: runs_on.index(),
+                        storage: name(value),
+                        owner: owner.map(|device| device.index()),
+                    });
+                }
             }
             for input in node.inputs() {
                 if !placement.holds(runs_on, input.storage) {

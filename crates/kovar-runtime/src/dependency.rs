@@ -47,7 +47,8 @@ pub fn dependencies(graph: &Graph, nodes: &[NodeId]) -> Vec<Dependency> {
     for &id in nodes {
         let Some(node) = graph.node(id) else { continue };
         let reads = node.inputs().map(|value| (value, false));
-        for (value, writes) in reads.chain([(node.output(), true)]) {
+        let writes = node.writes().map(|value| (value, true));
+        for (value, writes) in reads.chain(writes) {
             let bytes = value.byte_span();
             let accesses = earlier.entry(value.storage).or_default();
             for access in accesses.iter().filter(|access| access.node != id) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind};
+use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind, Value};
 
 use crate::error::CompileError;
 use crate::ranges::RangeSet;
@@ -38,7 +38,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// The nodes whose results reach a state or an output, in program order.
+    /// The nodes whose results or updates reach a state or an output, in program order.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
@@ -64,11 +64,15 @@ impl Liveness {
             let output = &node.storage_of(node.output()).name;
             let span = node.output().byte_span();
             let op = node.op().name();
-            let _ = writeln!(
+            let _ = write!(
                 text,
                 "  {at:4}  {output}[{span:?}] = {op}({})",
                 inputs.join(", ")
             );
+            for value in node.updates() {
+                let _ = write!(text, ", updates {}", node.storage_of(value).name);
+            }
+            text.push('\n');
         }
         for id in graph.storage_ids() {
             let (Some(lifetime), Some(storage)) =
@@ -147,14 +151,18 @@ fn needed_nodes(graph: &Graph) -> Vec<NodeId> {
     let ids: Vec<NodeId> = graph.node_ids().collect();
     for id in ids.into_iter().rev() {
         let Some(node) = graph.node(id) else { continue };
-        let output = node.output();
-        let Some(wanted) = needed.get_mut(output.storage.index()) else {
-            continue;
+        let is_wanted = |value: &Value| {
+            let wanted = needed.get(value.storage.index());
+            wanted.is_some_and(|wanted| wanted.overlaps(&value.byte_span()))
         };
-        if !wanted.overlaps(&output.byte_span()) {
+        if !node.writes().any(is_wanted) {
             continue;
         }
-        if writes_whole_span(node) {
+        let output = node.output();
+        // What is updated is read, so only the output frees earlier writers.
+        if writes_whole_span(node)
+            && let Some(wanted) = needed.get_mut(output.storage.index())
+        {
             wanted.remove(output.byte_span());
         }
         for input in node.inputs() {
@@ -190,8 +198,10 @@ fn check_reads(graph: &Graph, nodes: &[NodeId]) -> Result<(), CompileError> {
                 });
             }
         }
-        if let Some(written) = written.get_mut(node.output().storage.index()) {
-            written.insert(node.output().byte_span());
+        for value in node.writes() {
+            if let Some(written) = written.get_mut(value.storage.index()) {
+                written.insert(value.byte_span());
+            }
         }
     }
     for (storage, written) in graph.storages().iter().zip(&written) {

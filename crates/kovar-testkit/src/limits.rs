@@ -13,6 +13,7 @@
 //! | unary operations, swiglu, geglu, reglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
+//! | wkv7 | F32, and its state | 1e-10 | errors of f32 products add up over the tokens, and decay with the state |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
 //! | attention | precision F32, or keys and values F32 or BF16 | 1e-9 | as softmax, and two products |
@@ -49,8 +50,12 @@ const QUANTIZED: QuantizedLimits = QuantizedLimits {
 
 /// The limits of a node's result.
 pub fn limits(node: NodeRef<'_>) -> Limits {
+    limits_of(node, node.output().dtype)
+}
+
+/// The limits of what a node writes in a dtype: its result, or an operand that it updates.
+pub fn limits_of(node: NodeRef<'_>, output: DType) -> Limits {
     let dtype_of = |i| node.input(i).map_or(DType::F32, |value| value.dtype);
-    let output = node.output().dtype;
     let rounding = match output {
         DType::F16 => 2f64.powi(-22),
         DType::BF16 => 2f64.powi(-16),
@@ -67,7 +72,7 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
         Op::Concat(_) | Op::Pad(_) | Op::Repeat(_) => 1e-12,
         Op::Glu(_) | Op::RmsNorm(_) | Op::Unary(_) => 1e-11 + rounding,
         Op::GroupNorm(_) | Op::L2Norm(_) | Op::LayerNorm(_) => 1e-11 + rounding,
-        Op::Softmax(_) => 1e-10 + rounding,
+        Op::Softmax(_) | Op::Wkv7(_) => 1e-10 + rounding,
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,
         Op::Attention(_) => 1e-9,

@@ -3,7 +3,7 @@
 use kovar_core::ops::{
     Arange, Argmax, Argsort, Attention, Binary, BinaryKind, Concat, Copy, Cumsum, GetRows, Glu,
     GluKind, GroupNorm, L2Norm, LayerNorm, Matmul, Op, Pad, Pairing, Reduce, ReduceKind, Repeat,
-    RmsNorm, Rope, RopeApply, Scale, Softmax, SortOrder, TimestepEmbedding, Unary, UnaryKind,
+    RmsNorm, Rope, RopeApply, Scale, Softmax, SortOrder, TimestepEmbedding, Unary, UnaryKind, Wkv7,
 };
 use kovar_core::{DType, Dims, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
@@ -69,7 +69,7 @@ fn set_rows_marks_the_rows_it_writes_and_rounds() {
     let into = graph.state("s", DType::F16, &[4, 2]).unwrap();
     graph.set_rows(into, ids[0], ids[1]).unwrap();
     let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
-    let Output { data, written } = run_node(node, &data, &[], Activations::Exact).unwrap();
+    let Output { data, written, .. } = run_node(node, &data, &[], Activations::Exact).unwrap();
     let written = written.unwrap();
     assert_eq!(
         written,
@@ -552,4 +552,29 @@ fn alibi_slopes_weigh_the_mask_by_head() {
         &y,
         &[second(16.0), second(-16.0), second(1.0), second(-1.0)],
     );
+}
+
+#[test]
+fn wkv7_decays_removes_and_adds_before_it_reads() {
+    // One token, one head: S diag(w) = [[0.5, 0.5], [1.5, 1]], S a = [2, 4].
+    let state = F(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let vector = |values| F(&[1, 1, 2], values);
+    let operands = [
+        vector(&[1.0, 10.0]),
+        vector(&[0.5, 0.25]),
+        vector(&[1.0, -1.0]),
+        vector(&[3.0, 5.0]),
+        vector(&[0.0, 1.0]),
+        vector(&[0.0, 100.0]),
+        state,
+    ];
+    let mut graph = Graph::new();
+    let (ids, data) = declare(&mut graph, &operands);
+    graph.apply(Op::from(Wkv7 { n_valid: None }), &ids).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let output = run_node(node, &data, &[], Activations::Exact).unwrap();
+    assert_eq!(output.updates.len(), node.updates().count());
+    let state = output.updates[0].values().unwrap();
+    close(state, &[3.5, 197.5, 6.5, 396.0]);
+    close(output.data.values().unwrap(), &[1978.5, 3966.5]);
 }

@@ -27,6 +27,7 @@ mod set_rows;
 mod softmax;
 mod timestep_embedding;
 mod unary;
+mod wkv7;
 
 pub use arange::Arange;
 pub use argmax::Argmax;
@@ -54,6 +55,7 @@ pub use set_rows::SetRows;
 pub use softmax::Softmax;
 pub use timestep_embedding::TimestepEmbedding;
 pub use unary::{Unary, UnaryKind};
+pub use wkv7::Wkv7;
 
 use rules::Rules;
 
@@ -148,6 +150,8 @@ vocabulary! {
     TimestepEmbedding,
     /// Elementwise operations on one operand.
     Unary,
+    /// The state recurrence of RWKV-7.
+    Wkv7,
 }
 
 impl Op {
@@ -172,6 +176,12 @@ impl Op {
     /// always the same one. `None` if the operation cannot.
     pub fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
         self.rules().in_place_window(i, operand)
+    }
+
+    /// Whether the operation, beside writing its result, updates operand `i` where it lies: reads
+    /// it and leaves what the next run is to read.
+    pub fn updates(&self, i: usize) -> bool {
+        self.rules().updates(i)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.

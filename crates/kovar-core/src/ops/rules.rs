@@ -44,7 +44,7 @@ pub struct Cost {
     pub flops: u64,
     /// Bytes of the operands that are read, each once.
     pub bytes_read: u64,
-    /// Bytes of the result that are written.
+    /// Bytes of the result and of updated operands that are written.
     pub bytes_written: u64,
 }
 
@@ -225,6 +225,12 @@ pub(super) trait Rules {
         self.in_place(i).then_some(*operand)
     }
 
+    /// Whether the operation updates operand `i` where it lies, beside writing its result.
+    fn updates(&self, i: usize) -> bool {
+        let _ = i;
+        false
+    }
+
     /// Whether the operation leaves some bytes of its destination as they were.
     fn writes_partially(&self) -> bool {
         false
@@ -238,12 +244,16 @@ pub(super) trait Rules {
     /// Floating-point operations of one run.
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64;
 
-    /// Arithmetic and traffic of one run; by default every distinct element once.
+    /// Arithmetic and traffic of one run; by default every distinct element once, those of
+    /// updated operands twice.
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {
+        let operands = inputs.iter().enumerate();
+        let updated = operands.filter(|&(i, _)| self.updates(i));
+        let updated: u64 = updated.map(|(_, value)| touched_bytes(value)).sum();
         Cost {
             flops: self.flops(inputs, output),
             bytes_read: inputs.iter().map(|value| touched_bytes(value)).sum(),
-            bytes_written: touched_bytes(output),
+            bytes_written: touched_bytes(output) + updated,
         }
     }
 }

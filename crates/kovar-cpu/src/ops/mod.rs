@@ -29,6 +29,7 @@ mod set_rows;
 mod softmax;
 mod timestep_embedding;
 mod unary;
+mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -101,6 +102,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Softmax(_) => &softmax::ENTRY,
         Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })
 }

@@ -15,12 +15,14 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct RopeApply {
-    /// `x` with tokens and heads swapped, and the result.
+    /// `x`, and the result with heads and tokens swapped back: in this order a token's heads
+    /// share its matrices while they are near.
     walk: Walk<2>,
     table: Address,
     /// Bytes between neighbours of the table: tokens, pairs, rows and columns of a matrix.
     table_strides: [usize; 4],
     tokens: usize,
+    heads: usize,
     pairs: usize,
     apply: unsafe fn(*const f32, *const f32, *mut f32, usize),
     n_threads: usize,
@@ -33,15 +35,16 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     };
     let (x, table) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let y = resolver.write(node)?;
-    let swapped = x.layout.permute(&[0, 2, 1, 3]);
+    let swapped = y.layout.permute(&[0, 2, 1, 3]);
     let swapped = swapped.ok_or_else(|| malformed(resolver, node, "x"))?;
     let kernels = resolver.shared.vector;
     Ok(Box::new(RopeApply {
-        walk: Walk::rows([&x.with_layout(swapped), &y])
+        walk: Walk::rows([&x, &y.with_layout(swapped)])
             .ok_or_else(|| malformed(resolver, node, "x"))?,
         table: table.start(),
         table_strides: [3, 2, 1, 0].map(|i| table.bytes(table.layout.stride_from_end(i))),
-        tokens: y.layout.dims().from_end(1).max(1),
+        tokens: x.layout.dims().from_end(2).max(1),
+        heads: x.layout.dims().from_end(1).max(1),
         pairs: table.layout.dims().from_end(2),
         apply: match pairing {
             Pairing::Normal => kernels.apply_normal,
@@ -93,7 +96,7 @@ impl Kernel for RopeApply {
                     .get()
                     .cast::<f32>()
                     .add(worker * self.worker_len());
-                let table = self.matrices(row % self.tokens, scratch.add(d));
+                let table = self.matrices(row / self.heads % self.tokens, scratch.add(d));
                 let x = x_form.read(kernels, x, d, scratch);
                 let target = y_form.target(y, scratch);
                 (self.apply)(x, table, target, self.pairs);

@@ -18,10 +18,12 @@ mod portable;
 mod rotate;
 mod softmax;
 mod tile;
+mod wkv7;
 
 pub(crate) use codec::Rows;
 pub(crate) use softmax::Columns;
 pub(crate) use tile::{Beta, Tile};
+pub(crate) use wkv7::Step;
 
 use crate::simd::SimdLevel;
 
@@ -152,6 +154,8 @@ kernels! {
     fn tile::product(call: &crate::vector::Tile);
     /// `y[j] = sum_i a[i] * b[j * stride + i]` for `j < rows`.
     fn tile::dots(a: *const f32, b: *const f32, stride: usize, n: usize, rows: usize, y: *mut f32);
+    /// A token of the state recurrence of RWKV-7.
+    fn wkv7::wkv7_step(step: &crate::vector::Step);
 }
 
 /// The table of a level; the portable one if the machine lacks the level.

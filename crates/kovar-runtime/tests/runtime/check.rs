@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use kovar_core::Graph;
 use kovar_core::backend::Backend;
+use kovar_core::{DType, Graph};
 use kovar_runtime::DeviceId;
 use kovar_runtime::check::{Violation, check_memory, check_segments};
 use kovar_runtime::liveness::{Liveness, analyse};
@@ -9,7 +9,7 @@ use kovar_runtime::memory::plan;
 use kovar_runtime::placement::{Homes, Placement, place};
 use kovar_runtime::segment::{Segment, cut};
 
-use crate::interpreter::two_inputs;
+use crate::interpreter::{recurrence, two_inputs};
 use crate::sim::Sim;
 
 fn example() -> (Graph, Vec<Arc<dyn Backend>>, Liveness, Placement) {
@@ -143,6 +143,28 @@ fn a_storage_without_memory_is_found() {
         found,
         Violation::NoMemory {
             storage: "a".into()
+        }
+    );
+}
+
+#[test]
+fn a_node_off_the_owner_of_what_it_updates_is_found() {
+    let mut graph = Graph::new();
+    let state = graph.state("s", DType::F32, &[1, 4, 4]).unwrap();
+    recurrence(&mut graph, state, "");
+    let liveness = analyse(&graph).unwrap();
+    let mut owners = vec![DeviceId::FIRST; graph.storages().len()];
+    owners[0] = second();
+    let placement = Placement::new(owners);
+    let segments = cut(&graph, &liveness, &placement);
+    let found = check_segments(&graph, &liveness, &placement, &segments).unwrap_err();
+    assert_eq!(
+        found,
+        Violation::WritesForeign {
+            node: 0,
+            runs_on: 0,
+            storage: "s".into(),
+            owner: Some(1),
         }
     );
 }

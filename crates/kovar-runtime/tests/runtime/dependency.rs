@@ -2,7 +2,7 @@ use kovar_core::ops::{Op, Scale};
 use kovar_core::{DType, Graph, NodeId};
 use kovar_runtime::dependency::{Hazard, dependencies};
 
-use crate::interpreter::two_inputs;
+use crate::interpreter::{recurrence, two_inputs};
 
 fn found(graph: &Graph) -> Vec<(usize, usize, Hazard)> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
@@ -66,4 +66,20 @@ fn an_operand_read_twice_gives_one_dependency() {
     let x = graph.scale(a, 2.0).unwrap();
     graph.mul(x, x).unwrap();
     assert_eq!(found(&graph), [(0, 1, Hazard::ReadAfterWrite)]);
+}
+
+#[test]
+fn nodes_that_update_one_state_keep_their_order() {
+    let mut graph = Graph::new();
+    let state = graph.state("s", DType::F32, &[1, 4, 4]).unwrap();
+    recurrence(&mut graph, state, "0");
+    graph.scale(state, 2.0).unwrap();
+    recurrence(&mut graph, state, "1");
+    recurrence(&mut graph, state, "2");
+    let pairs: std::collections::BTreeSet<_> =
+        found(&graph).into_iter().map(|d| (d.0, d.1)).collect();
+    assert_eq!(
+        pairs.into_iter().collect::<Vec<_>>(),
+        [(0, 1), (0, 2), (1, 2), (2, 3)]
+    );
 }

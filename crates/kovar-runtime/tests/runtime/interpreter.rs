@@ -120,3 +120,12 @@ pub fn two_inputs(n: usize) -> (Graph, ValueId, ValueId) {
     let b = graph.input("b", DType::F32, &[n]).unwrap();
     (graph, a, b)
 }
+
+/// A `wkv7` node over inputs that updates `state`, of one head of four elements.
+pub fn recurrence(graph: &mut Graph, state: ValueId, tag: &str) -> ValueId {
+    let rwkvab = ["r", "w", "k", "v", "a", "b"].map(|name| {
+        let name = format!("{name}{tag}");
+        graph.input(&name, DType::F32, &[2, 1, 4]).unwrap()
+    });
+    graph.wkv7(rwkvab, state, None).unwrap()
+}

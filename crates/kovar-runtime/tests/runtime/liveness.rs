@@ -2,7 +2,7 @@ use kovar_core::{DType, Graph, StorageKind};
 use kovar_runtime::CompileError;
 use kovar_runtime::liveness::{Lifetime, analyse};
 
-use crate::interpreter::two_inputs;
+use crate::interpreter::{recurrence, two_inputs};
 
 fn lifetime(start: usize, end: usize) -> Option<Lifetime> {
     Some(Lifetime { start, end })
@@ -157,4 +157,49 @@ liveness: 2 of 2 nodes needed
   output `y`, 16 bytes: 1..=1
 ";
     assert_eq!(analyse(&graph).unwrap().dump(&graph), expected);
+}
+
+#[test]
+fn a_node_that_updates_a_state_is_needed_though_nobody_reads_its_result() {
+    let mut graph = Graph::new();
+    let state = graph.state("s", DType::F32, &[1, 4, 4]).unwrap();
+    recurrence(&mut graph, state, "0");
+    let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
+    graph.copy_into(state, scratch).unwrap();
+    recurrence(&mut graph, scratch, "1");
+    let liveness = analyse(&graph).unwrap();
+    let kept: Vec<usize> = liveness.nodes().iter().map(|id| id.index()).collect();
+    assert_eq!(kept, [0]);
+    let dump = liveness.dump(&graph);
+    assert!(
+        dump.contains("= wkv7(r0, w0, k0, v0, a0, b0, s), updates s\n"),
+        "{dump}"
+    );
+}
+
+#[test]
+fn an_updated_temporary_counts_as_read_and_as_written() {
+    let mut graph = Graph::new();
+    let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
+    recurrence(&mut graph, scratch, "0");
+    graph.set_output(scratch, "y").unwrap();
+    let error = analyse(&graph).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            CompileError::ReadBeforeWrite {
+                operand: "state",
+                ..
+            }
+        ),
+        "{error}"
+    );
+
+    let mut graph = Graph::new();
+    let zeros = graph.input("zeros", DType::F32, &[1, 4, 4]).unwrap();
+    let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
+    graph.copy_into(zeros, scratch).unwrap();
+    recurrence(&mut graph, scratch, "0");
+    graph.set_output(scratch, "y").unwrap();
+    assert_eq!(analyse(&graph).unwrap().nodes().len(), 2);
 }

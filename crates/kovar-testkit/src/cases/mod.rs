@@ -28,6 +28,7 @@ mod softmax;
 mod sweep;
 mod timestep_embedding;
 mod unary;
+mod wkv7;
 
 use std::fmt;
 use std::sync::Arc;
@@ -125,7 +126,7 @@ macro_rules! tables {
 tables! {
     arange argmax argsort attention binary concat copy cumsum get_rows glu group_norm l2_norm
     layer_norm matmul pad reduce repeat rms_norm rope rope_apply scale set_rows softmax
-    timestep_embedding unary
+    timestep_embedding unary wkv7
 }
 
 /// All test cases.

@@ -5,10 +5,21 @@ use kovar_core::{NodeRef, StorageId, StorageKind, Value};
 use super::Failure;
 use super::placement::Placement;
 use crate::cases::Setup;
-use crate::limits::limits;
+use crate::limits::{Limits, limits, limits_of};
 use crate::metrics::compare;
-use crate::oracle::{Activations, Output, run_node};
+use crate::oracle::{Activations, run_node};
 use crate::tensor::{Elements, TensorData, read_value, unit_offsets, write_value};
+
+/// What a node must have written to one value.
+struct Expected<'g> {
+    op: &'static str,
+    value: &'g Value,
+    data: TensorData,
+    written: Option<Vec<bool>>,
+    /// The result with 8-bit activations, of a product that may quantise them.
+    quantized: Option<TensorData>,
+    limits: Limits,
+}
 
 /// Checks every byte of `after`, the buffers after a run, and returns the largest error.
 pub(super) fn check(
@@ -20,42 +31,67 @@ pub(super) fn check(
     let graph = &setup.graph;
     let mut bytes = initial.to_vec();
     let mut written: Vec<Vec<bool>> = initial.iter().map(|b| vec![false; b.len()]).collect();
-    let mut results: Vec<(NodeRef<'_>, Output, Option<Output>)> = Vec::new();
+    let mut results: Vec<Expected<'_>> = Vec::new();
     for node in graph.node_ids().filter_map(|id| graph.node(id)) {
-        let mut inputs = Vec::new();
-        for value in node.inputs() {
-            inputs.push(read_value(value, &bytes[value.storage.index()])?);
+        for expected in expect(node, setup, &bytes)? {
+            let (value, mask) = (expected.value, expected.written.as_deref());
+            let at = value.storage.index();
+            write_value(value, &expected.data, mask, &mut bytes[at])?;
+            mark(value, mask, &mut written[at]);
+            // A later result over an earlier one is the one to be found.
+            results.retain(|earlier| !earlier.value.overlaps(value));
+            results.push(expected);
         }
-        let plain = run_node(node, &inputs, &setup.scalars, Activations::Exact)?;
-        let quantized = match limits(node).quantized {
-            Some(_) => Some(run_node(
-                node,
-                &inputs,
-                &setup.scalars,
-                Activations::Quantized,
-            )?),
-            None => None,
-        };
-        let at = node.output().storage.index();
-        let mask = plain.written.as_deref();
-        write_value(node.output(), &plain.data, mask, &mut bytes[at])?;
-        mark(node.output(), mask, &mut written[at]);
-        // A later result over an earlier one is the one to be found.
-        results.retain(|(earlier, ..)| !earlier.output().overlaps(node.output()));
-        results.push((node, plain, quantized));
     }
 
     guards(setup, placement, after)?;
     rest(setup, placement, after, &written)?;
     let mut largest = Error::default();
-    for (node, plain, quantized) in &results {
-        let storage = found(placement, after, node.output().storage);
-        let actual = read_value(node.output(), storage.unwrap_or_default())?;
-        let error = held(*node, plain, quantized.as_ref(), &actual)?;
+    for expected in &results {
+        let storage = found(placement, after, expected.value.storage);
+        let actual = read_value(expected.value, storage.unwrap_or_default())?;
+        let error = held(expected, &actual)?;
         largest.nmse = largest.nmse.max(error.nmse);
         largest.limit_share = largest.limit_share.max(error.limit_share);
     }
     Ok(largest)
+}
+
+/// What a node must write if the storages hold `bytes`.
+fn expect<'g>(
+    node: NodeRef<'g>,
+    setup: &Setup,
+    bytes: &[Vec<u8>],
+) -> Result<Vec<Expected<'g>>, Failure> {
+    let mut inputs = Vec::new();
+    for value in node.inputs() {
+        inputs.push(read_value(value, &bytes[value.storage.index()])?);
+    }
+    let run = |activations| run_node(node, &inputs, &setup.scalars, activations);
+    let plain = run(Activations::Exact)?;
+    let (op, limits) = (node.op().name(), limits(node));
+    let mut all = vec![Expected {
+        op,
+        value: node.output(),
+        data: plain.data,
+        written: plain.written,
+        quantized: match limits.quantized {
+            Some(_) => Some(run(Activations::Quantized)?.data),
+            None => None,
+        },
+        limits,
+    }];
+    for (value, data) in node.updates().zip(plain.updates) {
+        all.push(Expected {
+            op,
+            value,
+            data,
+            written: None,
+            quantized: None,
+            limits: limits_of(node, value.dtype),
+        });
+    }
+    Ok(all)
 }
 
 /// The bytes of a storage among the buffers read back.
@@ -160,19 +196,14 @@ fn share(error: f64, limit: f64) -> f64 {
 }
 
 /// The error of a result, if it is within the limits.
-fn held(
-    node: NodeRef<'_>,
-    plain: &Output,
-    quantized: Option<&Output>,
-    actual: &TensorData,
-) -> Result<Error, Failure> {
-    let (op, limits) = (node.op().name(), limits(node));
-    let mask = plain.written.as_deref();
-    let against = |expected: &TensorData| {
-        let (expected, actual) = (as_numbers(expected), as_numbers(actual));
-        compare(node.output().dims(), &expected, &actual, mask)
+fn held(expected: &Expected<'_>, actual: &TensorData) -> Result<Error, Failure> {
+    let (op, limits) = (expected.op, expected.limits);
+    let mask = expected.written.as_deref();
+    let against = |data: &TensorData| {
+        let (numbers, actual) = (as_numbers(data), as_numbers(actual));
+        compare(expected.value.dims(), &numbers, &actual, mask)
     };
-    let comparison = against(&plain.data);
+    let comparison = against(&expected.data);
     let nmse = comparison.nmse;
     if nmse <= limits.plain {
         let limit_share = share(nmse, limits.plain);
@@ -180,8 +211,8 @@ fn held(
     }
     let mut limit = limits.plain;
     let mut same_activations = None;
-    if let (Some(bounds), Some(quantized)) = (limits.quantized, quantized) {
-        let same = against(&quantized.data).nmse;
+    if let (Some(bounds), Some(quantized)) = (limits.quantized, &expected.quantized) {
+        let same = against(quantized).nmse;
         if nmse <= bounds.plain && same <= bounds.same_activations {
             let plain = share(nmse, bounds.plain);
             let limit_share = plain.max(share(same, bounds.same_activations));

@@ -27,10 +27,11 @@ mod set_rows;
 mod softmax;
 mod timestep_embedding;
 mod unary;
+mod wkv7;
 
 use kovar_core::ops::Op;
 use kovar_core::quant::activation::ActivationError;
-use kovar_core::{DType, Dims, NodeRef, Value};
+use kovar_core::{DType, Dims, NodeRef, ScalarId, Value};
 
 use crate::tensor::{TensorData, TensorError};
 
@@ -51,6 +52,9 @@ pub struct Output {
     pub data: TensorData,
     /// Which elements are written; all of them without it.
     pub written: Option<Vec<bool>>,
+    /// What the operands that the node updates hold afterwards, in the order of
+    /// [`NodeRef::updates`].
+    pub updates: Vec<TensorData>,
 }
 
 /// Why the oracle has no answer.
@@ -122,6 +126,15 @@ impl<'a> Inputs<'a> {
         self.output.dims()
     }
 
+    /// How many of `tokens` tokens are valid.
+    fn valid(&self, scalar: Option<ScalarId>, tokens: usize) -> Result<usize, OracleError> {
+        let Some(scalar) = scalar else {
+            return Ok(tokens);
+        };
+        let valid = usize::try_from(self.scalar(scalar.index())?).unwrap_or(0);
+        Ok(valid.min(tokens))
+    }
+
     fn scalar(&self, index: usize) -> Result<i64, OracleError> {
         let op = self.op;
         let value = self.scalars.get(index).copied().map(i64::from);
@@ -143,6 +156,7 @@ pub fn run_node(
         output: node.output(),
         scalars,
     };
+    let mut updates = Vec::new();
     let data = match node.op() {
         Op::Arange(attributes) => arange::arange(attributes, &inputs)?,
         Op::Argmax(_) => argmax::argmax(&inputs)?,
@@ -171,10 +185,16 @@ pub fn run_node(
             timestep_embedding::timestep_embedding(attributes, &inputs)?
         }
         Op::Unary(attributes) => unary::unary(attributes, &inputs)?,
+        Op::Wkv7(attributes) => {
+            let (y, state) = wkv7::wkv7(attributes, &inputs)?;
+            updates.push(state);
+            y
+        }
         op => return Err(OracleError::UnknownOp { op: op.name() }),
     };
     Ok(Output {
         data,
         written: None,
+        updates,
     })
 }

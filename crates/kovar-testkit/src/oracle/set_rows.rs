@@ -22,5 +22,6 @@ pub(super) fn set_rows(inputs: &Inputs<'_>) -> Result<Output, OracleError> {
     Ok(Output {
         data,
         written: Some(written),
+        updates: Vec::new(),
     })
 }

@@ -40,9 +40,11 @@ impl SimulatedProgram {
             for value in node.inputs() {
                 program.bound(node, value)?;
             }
-            let (output, _) = program.bound(node, node.output())?;
-            if output.is_prepared() {
-                return Err(device.foreign("compile"));
+            for value in node.writes() {
+                let (memory, _) = program.bound(node, value)?;
+                if memory.is_prepared() {
+                    return Err(device.foreign("compile"));
+                }
             }
         }
         Ok(program)
@@ -121,19 +123,19 @@ impl SimulatedProgram {
             inputs.push(data.map_err(|error| broken(error.into()))?);
         }
         let output = run_node(node, &inputs, scalars, self.activations).map_err(broken)?;
-        let (memory, offset) = self.bound(node, node.output())?;
-        let end = offset + node.storage_of(node.output()).bytes;
-        let written = output.written.as_deref();
-        memory
-            .write("launch", |bytes| {
-                write_value(
-                    node.output(),
-                    &output.data,
-                    written,
-                    &mut bytes[offset..end],
-                )
-            })?
-            .map_err(|error| broken(error.into()))
+        let result = (node.output(), &output.data, output.written.as_deref());
+        let updates = node.updates().zip(&output.updates);
+        let updates = updates.map(|(value, data)| (value, data, None));
+        for (value, data, written) in std::iter::once(result).chain(updates) {
+            let (memory, offset) = self.bound(node, value)?;
+            let end = offset + node.storage_of(value).bytes;
+            let write =
+                |bytes: &mut [u8]| write_value(value, data, written, &mut bytes[offset..end]);
+            memory
+                .write("launch", write)?
+                .map_err(|error| broken(error.into()))?;
+        }
+        Ok(())
     }
 
     /// Copies a value of the output's own dtype bit by bit: encoding blocks anew would change them.
