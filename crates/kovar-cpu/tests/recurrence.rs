@@ -150,3 +150,27 @@ fn wkv7_of_a_sequence_equals_its_steps() {
         });
     }
 }
+
+#[test]
+fn token_shift_of_a_sequence_equals_its_steps() {
+    let n = 1030;
+    let mut random = Random(2);
+    let inputs = [random.normals(TOKENS * n)];
+    let state = random.normals(n);
+    each_backend(|backend| {
+        for cut in CUTS {
+            let dims: (&[usize], &[usize]) = (&[n], &[n]);
+            let (results, last) = in_chunks(
+                backend,
+                &inputs,
+                &state,
+                dims,
+                cut,
+                &|g, x, state, n_valid| g.token_shift(x[0], state, Some(n_valid)).unwrap(),
+            );
+            assert_eq!(results[..n], state);
+            assert_eq!(results[n..], inputs[0][..(TOKENS - 1) * n]);
+            assert_eq!(last, inputs[0][(TOKENS - 1) * n..]);
+        }
+    });
+}

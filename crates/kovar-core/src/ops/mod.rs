@@ -17,6 +17,7 @@ mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod token_shift;
 mod wkv7;
 
 pub use attention::Attention;
@@ -35,6 +36,7 @@ pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
+pub use token_shift::TokenShift;
 pub use wkv7::Wkv7;
 
 use rules::Rules;
@@ -110,6 +112,8 @@ vocabulary! {
     SetRows,
     /// Softmax over the last dimension.
     Softmax,
+    /// The token before each token.
+    TokenShift,
     /// The state recurrence of RWKV-7.
     Wkv7,
 }

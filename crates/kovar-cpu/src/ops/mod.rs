@@ -18,6 +18,7 @@ mod rows;
 mod scale;
 mod set_rows;
 mod softmax;
+mod token_shift;
 mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
@@ -79,6 +80,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })

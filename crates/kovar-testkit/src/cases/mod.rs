@@ -18,6 +18,7 @@ mod set_rows;
 mod setup;
 mod softmax;
 mod sweep;
+mod token_shift;
 mod wkv7;
 
 use std::fmt;
@@ -113,7 +114,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu group_norm l2_norm layer_norm matmul rms_norm rope rope_apply scale set_rows softmax wkv7 }
+tables! { attention binary copy get_rows glu group_norm l2_norm layer_norm matmul rms_norm rope rope_apply scale set_rows softmax token_shift wkv7 }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {

@@ -17,6 +17,7 @@ mod rope_apply;
 mod scale;
 mod set_rows;
 mod softmax;
+mod token_shift;
 mod wkv7;
 
 use kovar_core::ops::Op;
@@ -163,6 +164,11 @@ pub fn run_node(
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,
+        Op::TokenShift(attributes) => {
+            let (y, state) = token_shift::token_shift(attributes, &inputs)?;
+            updates.push(state);
+            y
+        }
         Op::Wkv7(attributes) => {
             let (y, state) = wkv7::wkv7(attributes, &inputs)?;
             updates.push(state);
