@@ -1,7 +1,7 @@
 //! Recurrent operations: a sequence, its chunks and its single tokens leave the same.
 
 use kovar_core::backend::{Backend, Binding, MemoryMap, Segment};
-use kovar_core::{DType, Graph, NodeId, StorageKind, ValueId, quant};
+use kovar_core::{DType, Graph, NodeId, ScalarId, StorageKind, ValueId, quant};
 use kovar_cpu::simd::SimdLevel;
 use kovar_cpu::{CpuBackend, CpuOptions};
 
@@ -20,6 +20,8 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     values
 }
 
+type Build = dyn Fn(&mut Graph, &[ValueId], ValueId, ScalarId) -> ValueId;
+
 /// Runs `build(graph, inputs, state)` over the chunks of all tokens, each graph padded to `size`
 /// tokens; returns all results and the last state. Padding holds NaNs.
 fn in_chunks(
@@ -28,7 +30,7 @@ fn in_chunks(
     state: &[f32],
     (dims, state_dims): (&[usize], &[usize]),
     (chunks, size): (&[usize], usize),
-    build: &dyn Fn(&mut Graph, &[ValueId], ValueId, kovar_core::ScalarId) -> ValueId,
+    build: &Build,
 ) -> (Vec<f32>, Vec<f32>) {
     let mut graph = Graph::new();
     let all: Vec<usize> = [size].iter().chain(dims).copied().collect();
@@ -149,4 +151,28 @@ fn wkv7_of_a_sequence_equals_its_steps() {
             }
         });
     }
+}
+
+#[test]
+fn token_shift_of_a_sequence_equals_its_steps() {
+    let n = 1030;
+    let mut random = Random(2);
+    let inputs = [random.normals(TOKENS * n)];
+    let state = random.normals(n);
+    each_backend(|backend| {
+        for cut in CUTS {
+            let dims: (&[usize], &[usize]) = (&[n], &[n]);
+            let (results, last) = in_chunks(
+                backend,
+                &inputs,
+                &state,
+                dims,
+                cut,
+                &|g, x, state, n_valid| g.token_shift(x[0], state, Some(n_valid)).unwrap(),
+            );
+            assert_eq!(results[..n], state);
+            assert_eq!(results[n..], inputs[0][..(TOKENS - 1) * n]);
+            assert_eq!(last, inputs[0][(TOKENS - 1) * n..]);
+        }
+    });
 }

@@ -13,6 +13,7 @@
 //! | unary operations, swiglu, geglu, reglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
+//! | token_shift | F32, and its state | 1e-12 | nothing is computed |
 //! | wkv7 | F32, and its state | 1e-10 | errors of f32 products add up over the tokens, and decay with the state |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |

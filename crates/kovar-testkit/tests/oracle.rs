@@ -3,7 +3,8 @@
 use kovar_core::ops::{
     Arange, Argmax, Argsort, Attention, Binary, BinaryKind, Concat, Copy, Cumsum, GetRows, Glu,
     GluKind, GroupNorm, L2Norm, LayerNorm, Matmul, Op, Pad, Pairing, Reduce, ReduceKind, Repeat,
-    RmsNorm, Rope, RopeApply, Scale, Softmax, SortOrder, TimestepEmbedding, Unary, UnaryKind, Wkv7,
+    RmsNorm, Rope, RopeApply, Scale, Softmax, SortOrder, TimestepEmbedding, TokenShift, Unary,
+    UnaryKind, Wkv7,
 };
 use kovar_core::{DType, Dims, Graph, ValueId};
 use kovar_testkit::oracle::{Activations, Output, run_node};
@@ -577,4 +578,26 @@ fn wkv7_decays_removes_and_adds_before_it_reads() {
     let state = output.updates[0].values().unwrap();
     close(state, &[3.5, 197.5, 6.5, 396.0]);
     close(output.data.values().unwrap(), &[1978.5, 3966.5]);
+}
+
+#[test]
+fn token_shift_starts_with_the_state_and_leaves_the_last_valid_row() {
+    let operands = [
+        F(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        F(&[2], &[-1.0, -2.0]),
+    ];
+    let mut graph = Graph::new();
+    let (ids, data) = declare(&mut graph, &operands);
+    let n_valid = Some(graph.scalar("n_valid", 3).unwrap());
+    graph.apply(Op::from(TokenShift { n_valid }), &ids).unwrap();
+    let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    for (valid, y, state) in [
+        (3, [-1.0, -2.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0]),
+        (2, [-1.0, -2.0, 1.0, 2.0, 0.0, 0.0], [3.0, 4.0]),
+        (0, [0.0; 6], [-1.0, -2.0]),
+    ] {
+        let output = run_node(node, &data, &[valid], Activations::Exact).unwrap();
+        close(output.data.values().unwrap(), &y);
+        close(output.updates[0].values().unwrap(), &state);
+    }
 }

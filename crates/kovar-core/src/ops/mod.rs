@@ -26,6 +26,7 @@ mod scale;
 mod set_rows;
 mod softmax;
 mod timestep_embedding;
+mod token_shift;
 mod unary;
 mod wkv7;
 
@@ -54,6 +55,7 @@ pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
 pub use timestep_embedding::TimestepEmbedding;
+pub use token_shift::TokenShift;
 pub use unary::{Unary, UnaryKind};
 pub use wkv7::Wkv7;
 
@@ -150,6 +152,8 @@ vocabulary! {
     TimestepEmbedding,
     /// Elementwise operations on one operand.
     Unary,
+    /// The token before each token.
+    TokenShift,
     /// The state recurrence of RWKV-7.
     Wkv7,
 }

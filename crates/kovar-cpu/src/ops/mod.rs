@@ -28,6 +28,7 @@ mod scale;
 mod set_rows;
 mod softmax;
 mod timestep_embedding;
+mod token_shift;
 mod unary;
 mod wkv7;
 
@@ -102,6 +103,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Softmax(_) => &softmax::ENTRY,
         Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })

@@ -27,6 +27,7 @@ mod setup;
 mod softmax;
 mod sweep;
 mod timestep_embedding;
+mod token_shift;
 mod unary;
 mod wkv7;
 
@@ -126,7 +127,7 @@ macro_rules! tables {
 tables! {
     arange argmax argsort attention binary concat copy cumsum get_rows glu group_norm l2_norm
     layer_norm matmul pad reduce repeat rms_norm rope rope_apply scale set_rows softmax
-    timestep_embedding unary wkv7
+    timestep_embedding token_shift unary wkv7
 }
 
 /// All test cases.

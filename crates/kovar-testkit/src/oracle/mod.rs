@@ -26,6 +26,7 @@ mod scale;
 mod set_rows;
 mod softmax;
 mod timestep_embedding;
+mod token_shift;
 mod unary;
 mod wkv7;
 
@@ -185,6 +186,11 @@ pub fn run_node(
             timestep_embedding::timestep_embedding(attributes, &inputs)?
         }
         Op::Unary(attributes) => unary::unary(attributes, &inputs)?,
+        Op::TokenShift(attributes) => {
+            let (y, state) = token_shift::token_shift(attributes, &inputs)?;
+            updates.push(state);
+            y
+        }
         Op::Wkv7(attributes) => {
             let (y, state) = wkv7::wkv7(attributes, &inputs)?;
             updates.push(state);
