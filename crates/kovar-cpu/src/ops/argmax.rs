@@ -1,8 +1,9 @@
 //! The index of the greatest element.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::NodeRef;
 
-use super::argsort::sort_key;
 use super::rows::{PIECE, Walk, repeated};
 use super::{Compiled, Entry, FLOATS, I32, malformed};
 use crate::product::ProductError;
@@ -25,33 +26,29 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     Ok(Box::new(Argmax(walk)))
 }
 
-/// The greatest key and the first index that has it.
-fn greatest(values: &[f32]) -> (u32, usize) {
-    // Two passes, because the first one alone becomes vector instructions.
-    let greatest = values.iter().map(|&x| sort_key(x)).fold(0, u32::max);
-    let first = values.iter().position(|&x| sort_key(x) == greatest);
-    (greatest, first.unwrap_or(0))
-}
-
 impl Kernel for Argmax {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let [x_form, _] = self.0.forms;
         let row_len = self.0.row_len();
         self.0.each_row(run, &|_, [x, y], _| {
-            let mut buffer = [0f32; PIECE];
-            let mut best = None;
+            let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
+            // The greatest element so far and its index.
+            let mut best: Option<(f32, usize)> = None;
             let mut column = 0;
-            while column < row_len {
+            while column < row_len && !best.is_some_and(|(greatest, _)| greatest.is_nan()) {
                 let n = PIECE.min(row_len - column);
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
-                let values = unsafe {
+                let (greatest, values) = unsafe {
                     let from = x_form.at(x, column);
-                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
-                    std::slice::from_raw_parts(x, n)
+                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr().cast());
+                    let greatest = (run.vector.greatest)(x, n);
+                    (greatest, std::slice::from_raw_parts(x, n))
                 };
-                let (key, at) = greatest(values);
-                if best.is_none_or(|(greatest, _)| key > greatest) {
-                    best = Some((key, column + at));
+                let nan = greatest.is_nan();
+                if nan || best.is_none_or(|(so_far, _)| greatest > so_far) {
+                    let is_it = |x: &f32| *x == greatest || (nan && x.is_nan());
+                    let at = values.iter().position(is_it).unwrap_or(0);
+                    best = Some((greatest, column + at));
                 }
                 column += n;
             }

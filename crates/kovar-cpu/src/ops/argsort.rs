@@ -1,5 +1,7 @@
 //! Indices in the order of the elements.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, SortOrder};
 
@@ -45,7 +47,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 
 /// A number whose order is that of the elements: NaN above all others, 0 and -0 equal.
 #[inline(always)]
-pub(super) fn sort_key(x: f32) -> u32 {
+fn sort_key(x: f32) -> u32 {
     // Adding 0 makes 0 of -0.
     let bits = (x + 0.0).to_bits();
     let negative = ((bits as i32) >> 31) as u32;
@@ -83,7 +85,7 @@ impl Kernel for Argsort {
             SortOrder::Descending => u32::MAX,
         };
         self.walk.each_row(run, &|_, [x, y], worker| {
-            let mut buffer = [0f32; PIECE];
+            let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
             // SAFETY: the scratch memory has `worker_len` elements for each worker, aligned.
             let keys = unsafe {
                 let scratch = run.scratch.get().cast::<u64>();
@@ -96,7 +98,7 @@ impl Kernel for Argsort {
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
                 let values = unsafe {
                     let from = x_form.at(x, column);
-                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
+                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr().cast());
                     std::slice::from_raw_parts(x, n)
                 };
                 for (i, (key, &value)) in keys.iter_mut().zip(values).enumerate() {

@@ -1,5 +1,7 @@
 //! Prefix sums along the last dimension.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::NodeRef;
 
 use super::rows::{PIECE, Walk};
@@ -26,7 +28,8 @@ impl Kernel for Cumsum {
         let [x_form, y_form] = self.0.forms;
         let row_len = self.0.row_len();
         self.0.each_row(run, &|_, [x, y], _| {
-            let mut buffer = [0f32; PIECE];
+            let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
+            let buffer = buffer.as_mut_ptr().cast::<f32>();
             // In f64, because errors of early sums are in all later ones.
             let mut sum = 0f64;
             let mut column = 0;
@@ -37,12 +40,12 @@ impl Kernel for Cumsum {
                 // writable; in place, it is read before it is written.
                 unsafe {
                     let from = x_form.at(x, column);
-                    x_form.read_to(run.vector, from, n, buffer.as_mut_ptr());
-                    for element in buffer.iter_mut().take(n) {
+                    x_form.read_to(run.vector, from, n, buffer);
+                    for element in std::slice::from_raw_parts_mut(buffer, n) {
                         sum += f64::from(*element);
                         *element = sum as f32;
                     }
-                    y_form.write(run.vector, buffer.as_ptr(), n, to);
+                    y_form.write(run.vector, buffer, n, to);
                 }
                 column += n;
             }

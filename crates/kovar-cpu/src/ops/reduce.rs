@@ -1,5 +1,7 @@
 //! Sums and means over the last dimension.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, ReduceKind};
 
@@ -51,7 +53,7 @@ impl Kernel for Reduce {
         let [x_form, y_form] = self.walk.forms;
         let row_len = self.walk.row_len();
         self.walk.each_row(run, &|_, [x, y], _| {
-            let mut buffer = [0.0; PIECE];
+            let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
             let mut sum = 0f64;
             let mut column = 0;
             while column < row_len {
@@ -59,7 +61,7 @@ impl Kernel for Reduce {
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
                 sum += f64::from(unsafe {
                     let from = x_form.at(x, column);
-                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
+                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr().cast());
                     (run.vector.sum)(x, n)
                 });
                 column += n;

@@ -1,5 +1,7 @@
 //! Elementwise operations on one operand.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, UnaryKind};
 
@@ -39,8 +41,9 @@ type RowFn = unsafe fn(*const f32, *mut f32, usize);
 enum Body {
     /// One of the vector kernels.
     Vector(fn(&Kernels) -> RowFn),
-    /// A loop over single elements: where memory is the limit or no vector form is at hand.
+    /// A loop over single elements of a function without a vector form.
     Each(fn(f32) -> f32),
+    Sqrt,
     LeakyRelu(f32),
     Clamp(f32, f32),
 }
@@ -60,7 +63,7 @@ fn body_of(op: &Op) -> Option<Body> {
         UnaryKind::Neg => Body::Vector(|kernels| kernels.neg),
         UnaryKind::Abs => Body::Vector(|kernels| kernels.abs),
         UnaryKind::Sqr => Body::Vector(|kernels| kernels.sqr),
-        UnaryKind::Sqrt => Body::Each(f32::sqrt),
+        UnaryKind::Sqrt => Body::Sqrt,
         UnaryKind::Log => Body::Each(f32::ln),
         UnaryKind::Sin => Body::Each(f32::sin),
         UnaryKind::Cos => Body::Each(f32::cos),
@@ -87,6 +90,7 @@ impl Body {
         unsafe {
             match self {
                 Body::Vector(kernel) => kernel(kernels)(x, y, n),
+                Body::Sqrt => each(x, y, n, f32::sqrt),
                 Body::Each(f) => each(x, y, n, f),
                 Body::LeakyRelu(slope) => {
                     each(x, y, n, |x| if x < 0.0 { slope * x } else { x });
@@ -115,12 +119,13 @@ impl Kernel for Unary {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let [x_form, y_form] = self.walk.forms;
         self.walk.pieces(run, &|[x, y], n| {
-            let mut buffer = [0.0; PIECE];
+            let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
+            let buffer = buffer.as_mut_ptr().cast::<f32>();
             // SAFETY: pieces are inside the operands, by `Kernel::run`'s contract readable and
             // writable; in place, a piece is read before it is written.
             unsafe {
-                let x = x_form.read(run.vector, x, n, buffer.as_mut_ptr());
-                let target = y_form.target(y, buffer.as_mut_ptr());
+                let x = x_form.read(run.vector, x, n, buffer);
+                let target = y_form.target(y, buffer);
                 self.body.row(run.vector, x, target, n);
                 y_form.write(run.vector, target, n, y);
             }

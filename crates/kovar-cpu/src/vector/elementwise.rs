@@ -154,3 +154,31 @@ pub(super) unsafe fn sum<V: Lanes>(x: *const f32, n: usize) -> f32 {
         even.add(odd).sum()
     }
 }
+
+/// # Safety
+/// `x` is readable for `n` elements.
+#[inline(always)]
+pub(super) unsafe fn greatest<V: Lanes>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
+    unsafe {
+        let (mut greatest, mut nan) = (V::splat(f32::NEG_INFINITY), V::splat(0.0));
+        let mut i = 0;
+        while i < n {
+            let step = V::N.min(n - i);
+            let values = if step == V::N {
+                V::load(x.add(i))
+            } else {
+                let mut last = [f32::NEG_INFINITY; MAX_LANES];
+                std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+                V::load(last.as_ptr())
+            };
+            greatest = values.max(greatest);
+            nan = V::select_ge(values, values, nan, V::splat(1.0));
+            i += step;
+        }
+        if nan.sum() > 0.0 {
+            return f32::NAN;
+        }
+        greatest.max_lane()
+    }
+}

@@ -126,6 +126,8 @@ kernels! {
     fn elementwise::scale(x: *const f32, y: *mut f32, n: usize, factor: f32);
     /// `y = factor * x * w`
     fn elementwise::scale_mul(x: *const f32, w: *const f32, y: *mut f32, n: usize, factor: f32);
+    /// The greatest of `x`: NaN if there is one, minus infinity of no elements.
+    fn elementwise::greatest(x: *const f32, n: usize) -> f32;
     /// The sum of `x`.
     fn elementwise::sum(x: *const f32, n: usize) -> f32;
     /// The sum of `x^2`.
@@ -281,6 +283,26 @@ mod tests {
             stride: 0,
             dst: dst.as_mut_ptr(),
             pitch: 0,
+        }
+    }
+
+    #[test]
+    fn the_greatest_is_found_at_every_length_and_nan_is_above_all() {
+        for (level, kernels) in levels() {
+            for n in 0..40 {
+                let mut x: Vec<f32> = (0..n).map(|i| (i * 29 % 41) as f32 - 50.0).collect();
+                let expected = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                // SAFETY: `x` has the length given.
+                let greatest = unsafe { (kernels.greatest)(x.as_ptr(), n) };
+                assert_eq!(greatest, expected, "{level} {n}");
+                for at in 0..n {
+                    let value = std::mem::replace(&mut x[at], f32::NAN);
+                    // SAFETY: as above.
+                    let greatest = unsafe { (kernels.greatest)(x.as_ptr(), n) };
+                    assert!(greatest.is_nan(), "{level} {n} {at}");
+                    x[at] = value;
+                }
+            }
         }
     }
 
