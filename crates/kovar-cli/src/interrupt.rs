@@ -28,7 +28,7 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             let presses = state.presses.fetch_add(1, Ordering::SeqCst);
             if !state.is_heard.load(Ordering::SeqCst) || presses > 0 {
-                let _ = writeln!(io::stderr());
+                let _ = writeln!(io::stderr(), "\ninterrupted");
                 std::process::exit(INTERRUPTED.into());
             }
         })

@@ -197,7 +197,7 @@ pub enum TokenizerWarning {
     },
     /// Some bytes that occur in UTF-8 have no token; they are left out of encoded text.
     #[error(
-        "{} of the byte values in UTF-8 without a token in this vocabulary; they are left out of encoded text",
+        "byte values of UTF-8 without a token in this vocabulary, left out of encoded text: {}",
         bytes.len()
     )]
     BytesWithoutToken {
