@@ -14,11 +14,12 @@
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
 //! | attention | precision F32, or keys and values F32 or BF16 | 1e-9 | as softmax, and two products |
 //! | attention | keys or values F16 or Q8_0 | 1e-6 | queries and weights may be rounded to f16 for an f16 product |
+//! | conv2d, conv_transpose2d | | as matmul, and the rounding to F16 or BF16 | they are products |
 //! | matmul | precision F32 | 1e-10 | f32 products and sums of some thousand terms |
 //! | matmul | | 1e-7 | operands may be rounded to f16 for an f16 product |
 //! | matmul | quantised weight | 5e-4, and 1e-7 to the oracle with 8-bit activations | the rounding of a block of 32 to 127 steps |
 
-use kovar_core::ops::{Op, Precision};
+use kovar_core::ops::{Conv2d, ConvTranspose2d, Op, Precision};
 use kovar_core::{DType, NodeRef};
 
 /// What a result is held to.
@@ -65,6 +66,11 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,
         Op::Attention(_) => 1e-9,
+        Op::Conv2d(Conv2d { precision, .. })
+        | Op::ConvTranspose2d(ConvTranspose2d { precision, .. }) => {
+            let exact = *precision == Precision::F32;
+            (if exact { 1e-10 } else { 1e-7 }) + rounding
+        }
         Op::Matmul(op) if op.precision == Precision::F32 => 1e-10,
         Op::Matmul(_) => 1e-7,
         _ => 1e-12 + rounding,

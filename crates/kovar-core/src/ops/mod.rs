@@ -3,6 +3,8 @@
 
 mod attention;
 mod binary;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod get_rows;
 mod glu;
@@ -13,9 +15,12 @@ mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod window;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
+pub use conv_transpose2d::ConvTranspose2d;
+pub use conv2d::Conv2d;
 pub use copy::Copy;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
@@ -73,6 +78,10 @@ vocabulary! {
     Attention,
     /// Elementwise operations on two operands.
     Binary,
+    /// Convolution over two dimensions.
+    Conv2d,
+    /// Transposed convolution over two dimensions.
+    ConvTranspose2d,
     /// Copies, casts and makes contiguous.
     Copy,
     /// Rows of a table by index.

@@ -3,6 +3,10 @@
 
 mod attention;
 mod binary;
+mod blocked;
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod get_rows;
 mod glu;
@@ -60,6 +64,8 @@ fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Attention(_) => &attention::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,

@@ -50,6 +50,14 @@ impl RowForm {
         self.stride
     }
 
+    /// Every `step`-th element. Beyond one element, the step is less than the row.
+    pub(super) fn every(self, step: usize) -> Self {
+        Self {
+            stride: self.stride.wrapping_mul(step),
+            ..self
+        }
+    }
+
     pub(super) fn dtype(self) -> DType {
         self.dtype
     }

@@ -3,6 +3,8 @@
 
 mod attention;
 mod binary;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod get_rows;
 mod glu;
@@ -108,7 +110,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary copy get_rows glu matmul rms_norm rope scale set_rows softmax }
+tables! { attention binary conv2d conv_transpose2d copy get_rows glu matmul rms_norm rope scale set_rows softmax }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {

@@ -4,6 +4,8 @@
 
 mod attention;
 mod binary;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod get_rows;
 mod glu;
@@ -132,6 +134,8 @@ pub fn run_node(
     let data = match node.op() {
         Op::Attention(attributes) => attention::attention(attributes, &inputs)?,
         Op::Binary(attributes) => binary::binary(attributes, &inputs)?,
+        Op::Conv2d(attributes) => conv2d::conv2d(attributes, &inputs)?,
+        Op::ConvTranspose2d(attributes) => conv_transpose2d::conv_transpose2d(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
