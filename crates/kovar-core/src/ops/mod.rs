@@ -6,15 +6,22 @@ mod binary;
 mod conv2d;
 mod conv_transpose2d;
 mod copy;
+mod gemm;
 mod get_rows;
 mod glu;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
+mod pool2d;
+mod quantize_rows;
 mod rms_norm;
 mod rope;
+mod row_scales;
 mod rules;
 mod scale;
 mod set_rows;
 mod softmax;
+mod upscale;
 mod window;
 
 pub use attention::Attention;
@@ -22,15 +29,22 @@ pub use binary::{Binary, BinaryKind};
 pub use conv_transpose2d::ConvTranspose2d;
 pub use conv2d::Conv2d;
 pub use copy::Copy;
+pub use gemm::Gemm;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
 pub use matmul::Matmul;
+pub use matmul_i8::MatmulI8;
+pub use matmul_id::MatmulId;
+pub use pool2d::{Pool2d, PoolKind};
+pub use quantize_rows::QuantizeRows;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
+pub use row_scales::RowScales;
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
+pub use upscale::{Upscale, UpscaleMode};
 
 use rules::Rules;
 
@@ -84,22 +98,36 @@ vocabulary! {
     ConvTranspose2d,
     /// Copies, casts and makes contiguous.
     Copy,
+    /// General products of matrices.
+    Gemm,
     /// Rows of a table by index.
     GetRows,
     /// Gated activations.
     Glu,
     /// Products with a weight on the left.
     Matmul,
+    /// Products with an 8-bit weight that has a scale for each row.
+    MatmulI8,
+    /// Products with the weights of chosen experts.
+    MatmulId,
+    /// Pooling over two dimensions.
+    Pool2d,
+    /// Rows as symmetric 8-bit codes.
+    QuantizeRows,
     /// Root mean square normalisation.
     RmsNorm,
     /// Rotary position embedding.
     Rope,
+    /// Scales of rows that are to be quantised.
+    RowScales,
     /// Multiplication by a constant.
     Scale,
     /// Writes rows by index.
     SetRows,
     /// Softmax over the last dimension.
     Softmax,
+    /// Images of another size.
+    Upscale,
 }
 
 impl Op {

@@ -16,7 +16,7 @@ use crate::vector::{Beta, Tile};
 pub(super) const COLUMNS: usize = 96;
 
 /// Terms of a panel: a cell's columns of it stay in an L1 cache.
-const TERMS: usize = 192;
+pub(super) const TERMS: usize = 192;
 
 /// The most rows of a unit: its sums and a panel stay in an L2 cache.
 const ROWS: usize = 256;

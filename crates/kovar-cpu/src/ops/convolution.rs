@@ -10,6 +10,7 @@ use std::ops::Range;
 use kovar_core::{Dims, Layout, NodeRef, collapse};
 
 use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, multiply};
+use super::image::{Image, four};
 use super::rows::{GRAIN, RowForm};
 use super::{Compiled, malformed};
 use crate::buffer::ALIGN;
@@ -120,35 +121,6 @@ impl Axis {
     fn taps(&self) -> usize {
         self.phases.iter().map(|phase| phase.taps.len()).sum()
     }
-}
-
-/// An image operand: `[batch, channels, rows, columns]`.
-struct Image {
-    start: Address,
-    /// Bytes between neighbours along each dimension but the last.
-    strides: [usize; 3],
-    form: RowForm,
-}
-
-impl Image {
-    fn new(operand: &Operand<'_>) -> Option<Self> {
-        let [batch, channel, row, _] = four(operand.layout.strides())?;
-        Some(Self {
-            start: operand.start(),
-            strides: [batch, channel, row].map(|elements| operand.bytes(elements)),
-            form: RowForm::of(operand),
-        })
-    }
-
-    fn row(&self, batch: usize, channel: usize, row: usize) -> *mut u8 {
-        let [batches, channels, rows] = self.strides;
-        let offset = batch * batches + channel * channels + row * rows;
-        self.start.get().wrapping_add(offset)
-    }
-}
-
-fn four(dims: &Dims) -> Option<[usize; 4]> {
-    <[usize; 4]>::try_from(&dims[..]).ok()
 }
 
 /// How the weights of one row of the product, that is of one channel of the result, lie.

@@ -8,15 +8,23 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
+mod gemm;
 mod get_rows;
 mod glu;
+mod image;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
+mod pool2d;
+mod quantize_rows;
 mod rms_norm;
 mod rope;
+mod row_scales;
 mod rows;
 mod scale;
 mod set_rows;
 mod softmax;
+mod upscale;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -43,6 +51,7 @@ const WEIGHTS: &[DType] = &[
 ];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
+const I8: &[DType] = &[DType::I8];
 
 type Compiled = Result<Box<dyn Kernel>, DeviceError>;
 
@@ -67,14 +76,21 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Conv2d(_) => &conv2d::ENTRY,
         Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
+        Op::Gemm(_) => &gemm::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::MatmulI8(_) => &matmul_i8::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
+        Op::Pool2d(_) => &pool2d::ENTRY,
+        Op::QuantizeRows(_) => &quantize_rows::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
+        Op::RowScales(_) => &row_scales::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::Upscale(_) => &upscale::ENTRY,
         _ => return None,
     })
 }

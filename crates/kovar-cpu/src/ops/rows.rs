@@ -117,6 +117,8 @@ impl RowForm {
                     };
                     self.read_rows(kernels, &rows);
                 }
+                (DType::I8, 1) => (kernels.load_i8)(from.cast(), n, buffer),
+                (DType::I8, stride) => gather(from, stride, n, buffer, |x: i8| f32::from(x)),
                 (DType::F32 | DType::I32, stride) => gather(from, stride, n, buffer, |x: f32| x),
                 (DType::F16, stride) => {
                     gather(from, stride, n, buffer, |bits| {
@@ -358,4 +360,22 @@ impl<const N: usize> Walk<N> {
 /// An operand repeated to other dims; `None` if it doesn't broadcast to them.
 pub(super) fn broadcast<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand<'a>> {
     Some(operand.with_layout(operand.layout.broadcast_to(*dims)?))
+}
+
+/// An operand with one element for each row of other dims, repeated along the rows.
+pub(super) fn along_rows<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand<'a>> {
+    let mut strides = [0; MAX_RANK];
+    let outer = operand.layout.strides();
+    strides.get_mut(..outer.rank())?.copy_from_slice(outer);
+    let strides = Dims::new(strides.get(..dims.rank())?)?;
+    let layout = Layout::strided(*dims, strides, operand.layout.offset())?;
+    Some(operand.with_layout(layout))
+}
+
+/// An operand with its rows reduced to their first elements: the last dim becomes 1.
+pub(super) fn row_starts<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
+    let dims = operand.layout.dims().with_last(1);
+    let strides = operand.layout.strides().with_last(0);
+    let layout = Layout::strided(dims, strides, operand.layout.offset())?;
+    Some(operand.with_layout(layout))
 }

@@ -9,6 +9,7 @@ mod avx2;
 mod avx512;
 mod codec;
 mod elementwise;
+mod integer;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -18,6 +19,7 @@ mod softmax;
 mod tile;
 
 pub(crate) use codec::Rows;
+pub(crate) use integer::MAX_DOT;
 pub(crate) use softmax::Columns;
 pub(crate) use tile::{Beta, Tile};
 
@@ -92,6 +94,16 @@ kernels! {
     fn elementwise::scale_mul(x: *const f32, w: *const f32, y: *mut f32, n: usize, factor: f32);
     /// The sum of `x^2`.
     fn elementwise::sum_squares(x: *const f32, n: usize) -> f32;
+    /// The largest magnitude; NaN if there is one.
+    fn integer::largest(x: *const f32, n: usize) -> f32;
+    /// `y = round(x / scale)`, halves to even, clamped to -127..127; 0 for a NaN.
+    fn integer::quantize_i8(x: *const f32, n: usize, scale: f32, y: *mut i8);
+    /// I8 to f32.
+    fn integer::load_i8(src: *const i8, n: usize, dst: *mut f32);
+    /// The sum of `a * b` over at most [`MAX_DOT`] elements.
+    fn integer::dot_i8(a: *const i8, b: *const i8, n: usize) -> i32;
+    /// The sum of `a * x`.
+    fn integer::dot_i8_f32(a: *const i8, x: *const f32, n: usize) -> f32;
     /// Turns the neighbouring pairs of a head.
     fn rotate::rotate_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// Turns the pairs of a head whose halves are `pairs` apart.

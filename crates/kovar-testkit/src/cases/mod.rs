@@ -6,16 +6,23 @@ mod binary;
 mod conv2d;
 mod conv_transpose2d;
 mod copy;
+mod gemm;
 mod get_rows;
 mod glu;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
+mod pool2d;
+mod quantize_rows;
 mod rms_norm;
 mod rope;
+mod row_scales;
 mod scale;
 mod set_rows;
 mod setup;
 mod softmax;
 mod sweep;
+mod upscale;
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,7 +117,7 @@ macro_rules! tables {
     };
 }
 
-tables! { attention binary conv2d conv_transpose2d copy get_rows glu matmul rms_norm rope scale set_rows softmax }
+tables! { attention binary conv2d conv_transpose2d copy gemm get_rows glu matmul matmul_i8 matmul_id pool2d quantize_rows rms_norm rope row_scales scale set_rows softmax upscale }
 
 /// All test cases.
 pub fn all() -> Vec<Case> {

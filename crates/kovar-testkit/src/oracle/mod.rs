@@ -7,14 +7,21 @@ mod binary;
 mod conv2d;
 mod conv_transpose2d;
 mod copy;
+mod gemm;
 mod get_rows;
 mod glu;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
+mod pool2d;
+mod quantize_rows;
 mod rms_norm;
 mod rope;
+mod row_scales;
 mod scale;
 mod set_rows;
 mod softmax;
+mod upscale;
 
 use kovar_core::ops::Op;
 use kovar_core::quant::activation::ActivationError;
@@ -137,14 +144,21 @@ pub fn run_node(
         Op::Conv2d(attributes) => conv2d::conv2d(attributes, &inputs)?,
         Op::ConvTranspose2d(attributes) => conv_transpose2d::conv_transpose2d(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
+        Op::Gemm(attributes) => gemm::gemm(attributes, &inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
         Op::Matmul(attributes) => matmul::matmul(attributes, &inputs, activations)?,
+        Op::MatmulI8(_) => matmul_i8::matmul_i8(&inputs)?,
+        Op::MatmulId(attributes) => matmul_id::matmul_id(attributes, &inputs, activations)?,
+        Op::Pool2d(attributes) => pool2d::pool2d(attributes, &inputs)?,
+        Op::QuantizeRows(_) => quantize_rows::quantize_rows(&inputs)?,
         Op::RmsNorm(attributes) => rms_norm::rms_norm(attributes, &inputs)?,
         Op::Rope(attributes) => rope::rope(attributes, &inputs)?,
+        Op::RowScales(_) => row_scales::row_scales(&inputs)?,
         Op::Scale(attributes) => scale::scale(attributes, &inputs)?,
         Op::SetRows(_) => return set_rows::set_rows(&inputs),
         Op::Softmax(attributes) => softmax::softmax(attributes, &inputs)?,
+        Op::Upscale(attributes) => upscale::upscale(attributes, &inputs)?,
         op => return Err(OracleError::UnknownOp { op: op.name() }),
     };
     Ok(Output {
