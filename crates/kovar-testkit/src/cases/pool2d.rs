@@ -6,8 +6,10 @@ use kovar_core::ops::{Pool2d, PoolKind};
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
-/// Images, kernels, strides and paddings.
-const SHAPES: [([usize; 4], [usize; 2], [usize; 2], [usize; 2]); 9] = [
+/// An image, a kernel, a stride and a padding.
+type Shape = ([usize; 4], [usize; 2], [usize; 2], [usize; 2]);
+
+const SHAPES: [Shape; 9] = [
     ([1, 3, 8, 8], [2, 2], [2, 2], [0, 0]),
     ([2, 2, 9, 13], [3, 3], [2, 2], [1, 1]),
     ([2, 3, 7, 5], [3, 2], [1, 1], [1, 0]),
@@ -74,7 +76,7 @@ pub(super) fn perf() -> Vec<Case> {
 fn case(
     dtype: DType,
     (kind, kind_name): (PoolKind, &str),
-    (image, kernel, stride, padding): ([usize; 4], [usize; 2], [usize; 2], [usize; 2]),
+    (image, kernel, stride, padding): Shape,
     (form, target): (Form, Target),
     fill: Fill,
 ) -> Case {
