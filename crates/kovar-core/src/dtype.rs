@@ -23,6 +23,8 @@ pub enum DType {
     BF16,
     /// Two's complement 32-bit integer.
     I32,
+    /// Two's complement 8-bit integer.
+    I8,
     /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
     Q4_0,
     /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
@@ -58,11 +60,12 @@ const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: us
 }
 
 /// One row per dtype, in the order of the enum.
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     row(DType::F32, "F32", 1, 4),
     row(DType::F16, "F16", 1, 2),
     row(DType::BF16, "BF16", 1, 2),
     row(DType::I32, "I32", 1, 4),
+    row(DType::I8, "I8", 1, 1),
     row(DType::Q4_0, "Q4_0", 32, 18),
     row(DType::Q4_1, "Q4_1", 32, 20),
     row(DType::Q5_0, "Q5_0", 32, 22),
@@ -75,8 +78,8 @@ const TABLE: [Row; 12] = [
 
 impl DType {
     /// Every dtype, in the order of the enum.
-    pub const ALL: [DType; 12] = {
-        let mut all = [DType::F32; 12];
+    pub const ALL: [DType; 13] = {
+        let mut all = [DType::F32; 13];
         let mut i = 0;
         while i < all.len() {
             all[i] = TABLE[i].dtype;

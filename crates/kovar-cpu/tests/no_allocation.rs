@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Segment, WeightUse};
-use kovar_core::ops::{Attention, Pairing};
+use kovar_core::ops::{
+    Attention, Conv2d, ConvTranspose2d, Gemm, Pairing, Pool2d, PoolKind, Upscale, UpscaleMode,
+};
 use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, StorageKind, quant};
 use kovar_cpu::{CpuBackend, CpuOptions};
 
@@ -92,6 +94,51 @@ fn layer(tokens: usize) -> Graph {
     g
 }
 
+/// Images, general and 8-bit products and a mixture of experts.
+fn images(tokens: usize) -> Graph {
+    let mut g = Graph::new();
+    let x = g.input("x", DType::F16, &[1, 4, tokens, 9]).unwrap();
+    let w = g.weight("w", DType::F16, &[6, 4, 3, 3]).unwrap();
+    let wt = g.weight("wt", DType::F32, &[6, 3, 2, 2]).unwrap();
+    let a = g.input("a", DType::F32, &[tokens, 32]).unwrap();
+    let b = g.weight("b", DType::BF16, &[32, 16]).unwrap();
+    let w8 = g.weight("w8", DType::I8, &[5, 16]).unwrap();
+    let s8 = g.weight("s8", DType::F32, &[5]).unwrap();
+    let experts = g.weight("experts", DType::Q8_0, &[3, 17, 32]).unwrap();
+    let ids = g.input("ids", DType::I32, &[tokens, 2]).unwrap();
+    let padded = Conv2d {
+        padding: [1; 2],
+        ..Conv2d::default()
+    };
+    let y = g.conv2d(padded, x, w, None).unwrap();
+    let doubled = ConvTranspose2d {
+        stride: [2; 2],
+        ..ConvTranspose2d::default()
+    };
+    let y = g.conv_transpose2d(doubled, y, wt, None).unwrap();
+    let pool = Pool2d {
+        kind: PoolKind::Max,
+        kernel: [2; 2],
+        stride: [2; 2],
+        padding: [0; 2],
+    };
+    let y = g.pool2d(pool, y).unwrap();
+    let mode = UpscaleMode::Bilinear {
+        align_corners: false,
+    };
+    let size = [7, 20];
+    let image = g.upscale(Upscale { size, mode }, y).unwrap();
+    g.set_output(image, "image").unwrap();
+    let y = g.gemm(Gemm::default(), a, b, None).unwrap();
+    let (codes, scales) = g.quantize_rows(y).unwrap();
+    let y = g.matmul_i8(w8, s8, codes, Some(scales)).unwrap();
+    g.set_output(y, "codes").unwrap();
+    let rows = g.reshape(a, &[tokens, 1, 32]).unwrap();
+    let y = g.matmul_id(experts, rows, ids).unwrap();
+    g.set_output(y, "mixture").unwrap();
+    g
+}
+
 fn bytes_of(graph: &Graph, id: StorageId) -> Vec<u8> {
     let storage = &graph.storages()[id.index()];
     let len = storage.bytes / storage.dtype.block_bytes() * storage.dtype.block_len();
@@ -102,6 +149,7 @@ fn bytes_of(graph: &Graph, id: StorageId) -> Vec<u8> {
                 slot.copy_from_slice(&(i as i32).to_le_bytes());
             }
         }
+        DType::I8 => bytes.fill(3),
         dtype => {
             let values: Vec<f32> = (0..len)
                 .map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0)
@@ -143,9 +191,9 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
 #[test]
 fn a_run_allocates_nothing() {
     for threads in [1, 3] {
-        for tokens in [TOKENS, 1] {
+        let graphs = [TOKENS, 1].map(|tokens| [layer(tokens), images(tokens)]);
+        for (which, graph) in graphs.into_iter().flatten().enumerate() {
             let backend = CpuBackend::new(CpuOptions::new().threads(threads)).unwrap();
-            let graph = layer(tokens);
             let (memory, buffers) = bind(&backend, &graph);
             let nodes: Vec<NodeId> = graph.node_ids().collect();
             let segment = Segment {
@@ -168,7 +216,7 @@ fn a_run_allocates_nothing() {
                 queue.wait(fence).unwrap();
             }
             let after = ALLOCATIONS.load(Ordering::Relaxed);
-            assert_eq!(after - before, 0, "{threads} threads, {tokens} tokens");
+            assert_eq!(after - before, 0, "{threads} threads, graph {which}");
             assert_eq!(program.kernels().len(), nodes.len());
         }
     }

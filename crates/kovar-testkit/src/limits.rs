@@ -9,7 +9,8 @@
 //! | arange, timestep_embedding | | 1e-12 | angles to f64, one f32 rounding |
 //! | argmax, argsort, top_k | | 0 | the order is defined for every input |
 //! | concat, pad, repeat | | 1e-12 | elements are moved as they are; the oracle rounds the padding too |
-//! | add, sub, mul, div, scale, rope, rope_apply | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
+//! | quantize_rows | | 1e-5 | a quotient that is a tie may fall to either code |
+//! | add, sub, mul, div, pool2d, row_scales, scale, rope, rope_apply, upscale | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
 //! | unary operations, swiglu, geglu, reglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
 //! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
@@ -19,11 +20,14 @@
 //! | any of those | BF16 | + 2^-16 | the same with 2^-8 |
 //! | attention | precision F32, or keys and values F32 or BF16 | 1e-9 | as softmax, and two products |
 //! | attention | keys or values F16 or Q8_0 | 1e-6 | queries and weights may be rounded to f16 for an f16 product |
+//! | conv2d, conv_transpose2d, gemm | | as matmul, and the rounding to F16 or BF16 | they are products |
 //! | matmul | precision F32 | 1e-10 | f32 products and sums of some thousand terms |
 //! | matmul | | 1e-7 | operands may be rounded to f16 for an f16 product |
+//! | matmul_i8 | | 1e-7, or 1e-10 for codes | as matmul; codes have exact products |
+//! | matmul_id | | as matmul | it is one for each token |
 //! | matmul | quantised weight | 5e-4, and 1e-7 to the oracle with 8-bit activations | the rounding of a block of 32 to 127 steps |
 
-use kovar_core::ops::{Op, Precision};
+use kovar_core::ops::{Conv2d, ConvTranspose2d, Gemm, Matmul, MatmulId, Op, Precision};
 use kovar_core::{DType, NodeRef};
 
 /// What a result is held to.
@@ -77,12 +81,28 @@ pub fn limits_of(node: NodeRef<'_>, output: DType) -> Limits {
         Op::Attention(op) if op.precision == Precision::F32 => 1e-9,
         Op::Attention(_) if half_products(1) || half_products(2) => 1e-6,
         Op::Attention(_) => 1e-9,
-        Op::Matmul(op) if op.precision == Precision::F32 => 1e-10,
-        Op::Matmul(_) => 1e-7,
+        Op::Conv2d(Conv2d { precision, .. })
+        | Op::Gemm(Gemm { precision, .. })
+        | Op::ConvTranspose2d(ConvTranspose2d { precision, .. }) => {
+            let exact = *precision == Precision::F32;
+            (if exact { 1e-10 } else { 1e-7 }) + rounding
+        }
+        Op::Matmul(Matmul { precision }) | Op::MatmulId(MatmulId { precision }) => {
+            match precision {
+                Precision::F32 => 1e-10,
+                Precision::Default => 1e-7,
+            }
+        }
+        Op::MatmulI8(_) if dtype_of(2) == DType::I8 => 1e-10,
+        Op::MatmulI8(_) => 1e-7,
+        Op::QuantizeRows(_) => 1e-5,
         _ => 1e-12 + rounding,
     };
-    let may_quantize = matches!(node.op(), Op::Matmul(op) if op.precision == Precision::Default)
-        && dtype_of(0).is_quantized();
+    let may_quantize = matches!(
+        node.op(),
+        Op::Matmul(Matmul { precision }) | Op::MatmulId(MatmulId { precision })
+            if *precision == Precision::Default
+    ) && dtype_of(0).is_quantized();
     Limits {
         plain,
         quantized: may_quantize.then_some(QUANTIZED),

@@ -10,7 +10,7 @@ use crate::metrics::index_tuple;
 pub enum Elements {
     /// Of a floating-point or quantised value.
     Float(Vec<f64>),
-    /// Of an I32 value.
+    /// Of an I32 or I8 value.
     Int(Vec<i64>),
 }
 
@@ -287,6 +287,10 @@ fn decode(dtype: DType, packed: &[u8]) -> Result<Elements, TensorError> {
         let ints = units.iter().map(|unit| i32::from_le_bytes(*unit).into());
         return Ok(Elements::Int(ints.collect()));
     }
+    if dtype == DType::I8 {
+        let ints = packed.iter().map(|&byte| i64::from(byte as i8));
+        return Ok(Elements::Int(ints.collect()));
+    }
     let mut values = vec![0.0; packed.len() / dtype.block_bytes() * dtype.block_len()];
     quant::decode(dtype, packed, &mut values)?;
     Ok(Elements::Float(values.into_iter().map(f64::from).collect()))
@@ -296,6 +300,9 @@ fn encode(dtype: DType, data: &TensorData) -> Result<Vec<u8>, TensorError> {
     if dtype == DType::I32 {
         let ints = data.indices()?.iter();
         return Ok(ints.flat_map(|&v| (v as i32).to_le_bytes()).collect());
+    }
+    if dtype == DType::I8 {
+        return Ok(data.indices()?.iter().map(|&v| v as u8).collect());
     }
     let values: Vec<f32> = data.values()?.iter().map(|&v| v as f32).collect();
     let bytes = dtype

@@ -7,20 +7,28 @@ mod argsort;
 mod attention;
 mod binary;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod cumsum;
+mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
 mod pad;
+mod pool2d;
+mod quantize_rows;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod row_scales;
 mod rules;
 mod scale;
 mod set_rows;
@@ -28,6 +36,8 @@ mod softmax;
 mod timestep_embedding;
 mod token_shift;
 mod unary;
+mod upscale;
+mod window;
 mod wkv7;
 
 pub use arange::Arange;
@@ -36,20 +46,28 @@ pub use argsort::{Argsort, SortOrder};
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
 pub use concat::Concat;
+pub use conv_transpose2d::ConvTranspose2d;
+pub use conv2d::Conv2d;
 pub use copy::Copy;
 pub use cumsum::Cumsum;
+pub use gemm::Gemm;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
 pub use group_norm::GroupNorm;
 pub use l2_norm::L2Norm;
 pub use layer_norm::LayerNorm;
 pub use matmul::Matmul;
+pub use matmul_i8::MatmulI8;
+pub use matmul_id::MatmulId;
 pub use pad::Pad;
+pub use pool2d::{Pool2d, PoolKind};
+pub use quantize_rows::QuantizeRows;
 pub use reduce::{Reduce, ReduceKind};
 pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
 pub use rope_apply::RopeApply;
+pub use row_scales::RowScales;
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
@@ -57,6 +75,7 @@ pub use softmax::Softmax;
 pub use timestep_embedding::TimestepEmbedding;
 pub use token_shift::TokenShift;
 pub use unary::{Unary, UnaryKind};
+pub use upscale::{Upscale, UpscaleMode};
 pub use wkv7::Wkv7;
 
 use rules::Rules;
@@ -118,6 +137,12 @@ vocabulary! {
     Copy,
     /// Prefix sums along the last dimension.
     Cumsum,
+    /// Convolution over two dimensions.
+    Conv2d,
+    /// Transposed convolution over two dimensions.
+    ConvTranspose2d,
+    /// General products of matrices.
+    Gemm,
     /// Rows of a table by index.
     GetRows,
     /// Gated activations.
@@ -136,12 +161,22 @@ vocabulary! {
     Reduce,
     /// Copies of a tensor side by side.
     Repeat,
+    /// Products with an 8-bit weight that has a scale for each row.
+    MatmulI8,
+    /// Products with the weights of chosen experts.
+    MatmulId,
+    /// Pooling over two dimensions.
+    Pool2d,
+    /// Rows as symmetric 8-bit codes.
+    QuantizeRows,
     /// Root mean square normalisation.
     RmsNorm,
     /// Rotary position embedding.
     Rope,
     /// Rotary position embedding by matrices, with attention's permutation.
     RopeApply,
+    /// Scales of rows that are to be quantised.
+    RowScales,
     /// Multiplication by a constant.
     Scale,
     /// Writes rows by index.
@@ -156,6 +191,8 @@ vocabulary! {
     TokenShift,
     /// The state recurrence of RWKV-7.
     Wkv7,
+    /// Images of another size.
+    Upscale,
 }
 
 impl Op {

@@ -19,7 +19,7 @@ use crate::product::{
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
 /// Rows of a weight that are decoded at a time.
-const DECODED_ROWS: usize = 256;
+pub(super) const DECODED_ROWS: usize = 256;
 
 /// The most products that share their activations.
 const MAX_GROUP: usize = 4;
@@ -32,7 +32,7 @@ pub(super) static ENTRY: Entry = Entry {
 
 /// A matrix operand of a product: rows of a batch.
 #[derive(Clone, Copy)]
-struct Matrix {
+pub(super) struct Matrix {
     start: Address,
     form: RowForm,
     /// Bytes from one row to the next.
@@ -56,6 +56,16 @@ impl Matrix {
             form: RowForm::of(operand),
             row: operand.bytes(row),
             batches,
+        }
+    }
+
+    /// One batch of rows, `row` bytes apart.
+    pub(super) fn of_rows(start: Address, form: RowForm, row: usize) -> Self {
+        Self {
+            start,
+            form,
+            row,
+            batches: [0; MAX_RANK],
         }
     }
 
@@ -443,7 +453,7 @@ impl Matmul {
 ///
 /// # Safety
 /// The rows, spaced as those of `matrix`, are readable, and `to` has room for them.
-unsafe fn decode_rows(
+pub(super) unsafe fn decode_rows(
     run: &Run<'_>,
     matrix: &Matrix,
     from: *mut u8,

@@ -6,23 +6,34 @@ mod argmax;
 mod argsort;
 mod attention;
 mod binary;
+mod blocked;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod cumsum;
 mod elements;
+mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
+mod image;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
 mod moments;
 mod pad;
+mod pool2d;
+mod quantize_rows;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod row_scales;
 mod rows;
 mod scale;
 mod set_rows;
@@ -30,6 +41,7 @@ mod softmax;
 mod timestep_embedding;
 mod token_shift;
 mod unary;
+mod upscale;
 mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
@@ -59,6 +71,7 @@ const WEIGHTS: &[DType] = &[
 ];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
+const I8: &[DType] = &[DType::I8];
 
 type Compiled = Result<Box<dyn Kernel>, DeviceError>;
 
@@ -86,6 +99,9 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
+        Op::Gemm(_) => &gemm::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
@@ -105,6 +121,12 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Unary(_) => &unary::ENTRY,
         Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
+        Op::MatmulI8(_) => &matmul_i8::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
+        Op::Pool2d(_) => &pool2d::ENTRY,
+        Op::QuantizeRows(_) => &quantize_rows::ENTRY,
+        Op::RowScales(_) => &row_scales::ENTRY,
+        Op::Upscale(_) => &upscale::ENTRY,
         _ => return None,
     })
 }

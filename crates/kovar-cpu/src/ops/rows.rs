@@ -50,6 +50,14 @@ impl RowForm {
         self.stride
     }
 
+    /// Every `step`-th element. Beyond one element, the step is less than the row.
+    pub(super) fn every(self, step: usize) -> Self {
+        Self {
+            stride: self.stride.wrapping_mul(step),
+            ..self
+        }
+    }
+
     pub(super) fn dtype(self) -> DType {
         self.dtype
     }
@@ -109,6 +117,8 @@ impl RowForm {
                     };
                     self.read_rows(kernels, &rows);
                 }
+                (DType::I8, 1) => (kernels.load_i8)(from.cast(), n, buffer),
+                (DType::I8, stride) => gather(from, stride, n, buffer, |x: i8| f32::from(x)),
                 (DType::F32 | DType::I32, stride) => gather(from, stride, n, buffer, |x: f32| x),
                 (DType::F16, stride) => {
                     gather(from, stride, n, buffer, |bits| {
@@ -361,5 +371,13 @@ pub(super) fn repeated<'a>(operand: &Operand<'a>, dims: &Dims) -> Option<Operand
     }
     let strides = Dims::new(strides.get(..dims.rank())?)?;
     let layout = Layout::strided(*dims, strides, operand.layout.offset())?;
+    Some(operand.with_layout(layout))
+}
+
+/// An operand with its rows reduced to their first elements: the last dim becomes 1.
+pub(super) fn row_starts<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
+    let dims = operand.layout.dims().with_last(1);
+    let strides = operand.layout.strides().with_last(0);
+    let layout = Layout::strided(dims, strides, operand.layout.offset())?;
     Some(operand.with_layout(layout))
 }

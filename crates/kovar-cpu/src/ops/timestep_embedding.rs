@@ -3,7 +3,7 @@
 use kovar_core::ops::{Op, TimestepEmbedding};
 use kovar_core::{DType, NodeRef};
 
-use super::rows::{Walk, repeated as along_rows};
+use super::rows::{Walk, repeated};
 use super::{Compiled, Entry, F32, PLAIN, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -31,7 +31,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         return Err(malformed());
     };
     let (t, y) = (resolver.input(node, 0)?, resolver.write(node)?);
-    let repeated = along_rows(&t, y.layout.dims()).ok_or_else(malformed)?;
+    let repeated = repeated(&t, y.layout.dims()).ok_or_else(malformed)?;
     Ok(Box::new(Embedding {
         walk: Walk::rows([&repeated, &y]).ok_or_else(malformed)?,
         frequencies: frequencies(op),

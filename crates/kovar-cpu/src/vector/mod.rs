@@ -10,6 +10,7 @@ mod avx2;
 mod avx512;
 mod codec;
 mod elementwise;
+mod integer;
 pub(crate) mod lanes;
 mod moments;
 #[cfg(target_arch = "aarch64")]
@@ -21,6 +22,7 @@ mod tile;
 mod wkv7;
 
 pub(crate) use codec::Rows;
+pub(crate) use integer::MAX_DOT;
 pub(crate) use softmax::Columns;
 pub(crate) use tile::{Beta, Tile};
 pub(crate) use wkv7::Step;
@@ -138,6 +140,16 @@ kernels! {
     fn moments::row_deviations(x: *const f32, n: usize, center: f32) -> (f32, f32);
     /// `y = (x - center) * factor + shift`
     fn moments::center_scale(x: *const f32, y: *mut f32, n: usize, center: f32, factor: f32, shift: f32);
+    /// The largest magnitude; NaN if there is one.
+    fn integer::largest(x: *const f32, n: usize) -> f32;
+    /// `y = round(x / scale)`, halves to even, clamped to -127..127; 0 for a NaN.
+    fn integer::quantize_i8(x: *const f32, n: usize, scale: f32, y: *mut i8);
+    /// I8 to f32.
+    fn integer::load_i8(src: *const i8, n: usize, dst: *mut f32);
+    /// The sum of `a * b` over at most [`MAX_DOT`] elements.
+    fn integer::dot_i8(a: *const i8, b: *const i8, n: usize) -> i32;
+    /// The sum of `a * x`.
+    fn integer::dot_i8_f32(a: *const i8, x: *const f32, n: usize) -> f32;
     /// Turns the neighbouring pairs of a head.
     fn rotate::rotate_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
     /// Turns the pairs of a head whose halves are `pairs` apart.

@@ -7,20 +7,28 @@ mod argsort;
 mod attention;
 mod binary;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod cumsum;
+mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
 mod pad;
+mod pool2d;
+mod quantize_rows;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod row_scales;
 mod scale;
 mod set_rows;
 mod setup;
@@ -29,6 +37,7 @@ mod sweep;
 mod timestep_embedding;
 mod token_shift;
 mod unary;
+mod upscale;
 mod wkv7;
 
 use std::fmt;
@@ -125,9 +134,10 @@ macro_rules! tables {
 }
 
 tables! {
-    arange argmax argsort attention binary concat copy cumsum get_rows glu group_norm l2_norm
-    layer_norm matmul pad reduce repeat rms_norm rope rope_apply scale set_rows softmax
-    timestep_embedding token_shift unary wkv7
+    arange argmax argsort attention binary concat conv2d conv_transpose2d copy cumsum gemm
+    get_rows glu group_norm l2_norm layer_norm matmul matmul_i8 matmul_id pad pool2d
+    quantize_rows reduce repeat rms_norm rope rope_apply row_scales scale set_rows softmax
+    timestep_embedding token_shift unary upscale wkv7
 }
 
 /// All test cases.

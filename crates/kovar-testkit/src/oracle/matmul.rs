@@ -52,7 +52,7 @@ fn weight_batch(x: &TensorData, w: &TensorData, batch: usize) -> usize {
 }
 
 /// The numbers that the 8-bit codes of a row stand for.
-fn quantized(row: &[f64]) -> Result<Vec<f64>, OracleError> {
+pub(super) fn quantized(row: &[f64]) -> Result<Vec<f64>, OracleError> {
     let row: Vec<f32> = row.iter().map(|&x| x as f32).collect();
     let mut codes = vec![0; row.len()];
     let blocks = block_count(row.len());

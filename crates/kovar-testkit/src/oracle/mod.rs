@@ -8,26 +8,35 @@ mod argsort;
 mod attention;
 mod binary;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
 mod copy;
 mod cumsum;
+mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_i8;
+mod matmul_id;
 mod pad;
+mod pool2d;
+mod quantize_rows;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod row_scales;
 mod scale;
 mod set_rows;
 mod softmax;
 mod timestep_embedding;
 mod token_shift;
 mod unary;
+mod upscale;
 mod wkv7;
 
 use kovar_core::ops::Op;
@@ -167,6 +176,9 @@ pub fn run_node(
         Op::Concat(attributes) => concat::concat(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
         Op::Cumsum(_) => cumsum::cumsum(&inputs)?,
+        Op::Conv2d(attributes) => conv2d::conv2d(attributes, &inputs)?,
+        Op::ConvTranspose2d(attributes) => conv_transpose2d::conv_transpose2d(attributes, &inputs)?,
+        Op::Gemm(attributes) => gemm::gemm(attributes, &inputs)?,
         Op::GetRows(_) => get_rows::get_rows(&inputs)?,
         Op::Glu(attributes) => glu::glu(attributes, &inputs)?,
         Op::GroupNorm(attributes) => group_norm::group_norm(attributes, &inputs)?,
@@ -196,6 +208,12 @@ pub fn run_node(
             updates.push(state);
             y
         }
+        Op::MatmulI8(_) => matmul_i8::matmul_i8(&inputs)?,
+        Op::MatmulId(attributes) => matmul_id::matmul_id(attributes, &inputs, activations)?,
+        Op::Pool2d(attributes) => pool2d::pool2d(attributes, &inputs)?,
+        Op::QuantizeRows(_) => quantize_rows::quantize_rows(&inputs)?,
+        Op::RowScales(_) => row_scales::row_scales(&inputs)?,
+        Op::Upscale(attributes) => upscale::upscale(attributes, &inputs)?,
         op => return Err(OracleError::UnknownOp { op: op.name() }),
     };
     Ok(Output {

@@ -1,0 +1,117 @@
+//! Convolution over two dimensions.
+
+use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::{Op, Precision, window};
+use crate::dims::Dims;
+use crate::error::GraphError;
+use crate::graph::{Graph, Value, ValueId};
+
+/// `y[b, o, i, j] = bias[o] + sum_{c, u, v} x[b, g c' + c, i s + u d - p, j s + v d - p] *
+/// weight[o, c, u, v]`, where `c' = c_in / groups`, `g = o / (c_out / groups)`, and `s`, `d` and
+/// `p` are stride, dilation and padding of the axis; `x` is 0 outside the image. A
+/// cross-correlation, as PyTorch's `conv2d`.
+///
+/// - `x`: F32, F16 or BF16, `[batch, c_in, h, w]`.
+/// - `weight`: F32, F16 or BF16, `[c_out, c_in / groups, kh, kw]`.
+/// - `bias` (optional): F32, F16 or BF16, `[c_out]`.
+/// - result: dtype of `x`, `[batch, c_out, oh, ow]` with
+///   `oh = (h + 2 p - d (kh - 1) - 1) / s + 1`, rounded down, and `ow` likewise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv2d {
+    /// Steps of the window, `[vertical, horizontal]`.
+    pub stride: [usize; 2],
+    /// Zeros around the image, on each side, `[vertical, horizontal]`.
+    pub padding: [usize; 2],
+    /// Distances between taps, `[vertical, horizontal]`.
+    pub dilation: [usize; 2],
+    /// Groups of channels that are convolved apart; it divides `c_in` and `c_out`.
+    pub groups: usize,
+    /// How exactly.
+    pub precision: Precision,
+}
+
+impl Default for Conv2d {
+    /// Stride and dilation 1, no padding, one group.
+    fn default() -> Self {
+        Self {
+            stride: [1; 2],
+            padding: [0; 2],
+            dilation: [1; 2],
+            groups: 1,
+            precision: Precision::Default,
+        }
+    }
+}
+
+impl Rules for Conv2d {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn operands(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
+
+    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        (2..=3, "2 to 3")
+    }
+
+    fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        let x = operands.typed(0, FLOATS)?;
+        let weight = operands.typed(1, FLOATS)?.dims();
+        operands.rank(0, x.dims().rank() == 4, "[batch, c_in, h, w]")?;
+        operands.rank(1, weight.rank() == 4, "[c_out, c_in / groups, kh, kw]")?;
+        window::positive(operands, "stride", self.stride)?;
+        window::positive(operands, "dilation", self.dilation)?;
+        let (groups, c_out) = (self.groups, weight[0]);
+        let divides = groups >= 1 && c_out.is_multiple_of(groups);
+        let rule = "at least 1 and a divisor of c_out";
+        operands.attribute(divides, "groups", groups as f64, rule)?;
+        let channels = weight[1].checked_mul(groups) == Some(x.dims()[1]);
+        let rule = "its second dim must be c_in / groups";
+        operands.dims(1, 0, channels, rule)?;
+        if operands.optional(2).is_some() {
+            let bias = operands.typed(2, FLOATS)?.dims();
+            operands.rank(2, bias.rank() == 1, "[c_out]")?;
+            operands.dims(2, 1, bias[0] == c_out, "it must have c_out elements")?;
+        }
+        let mut sizes = [x.dims()[0], c_out, 0, 0];
+        for axis in 0..2 {
+            let size = window::positions(
+                x.dims()[2 + axis],
+                weight[2 + axis],
+                self.stride[axis],
+                self.padding[axis],
+                self.dilation[axis],
+            );
+            let rule = "the dilated kernel must not be empty and must fit the padded image";
+            operands.dims(1, 0, size.is_some(), rule)?;
+            sizes[2 + axis] = size.unwrap_or(0);
+        }
+        Ok(TensorSpec {
+            dtype: x.dtype,
+            dims: Dims::from_fn(4, |i| sizes[i]),
+        })
+    }
+
+    fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
+        let taps = inputs.get(1).map_or(0, |weight| {
+            weight.dims().iter().skip(1).product::<usize>() as u64
+        });
+        2 * taps * count(output)
+    }
+}
+
+impl Graph {
+    /// Appends [`Conv2d`], with a bias or without.
+    pub fn conv2d(
+        &mut self,
+        attributes: Conv2d,
+        x: ValueId,
+        weight: ValueId,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId, GraphError> {
+        let inputs: Vec<ValueId> = [x, weight].into_iter().chain(bias).collect();
+        self.apply(Op::from(attributes), &inputs)
+    }
+}

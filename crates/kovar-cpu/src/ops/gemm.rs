@@ -1,0 +1,294 @@
+//! General products of matrices.
+
+use std::ops::Range;
+
+use kovar_core::ops::Op;
+use kovar_core::{DType, Dims, MAX_RANK, NodeRef};
+
+use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
+use super::rows::{RowForm, broadcast};
+use super::{Compiled, Entry, F32, FLOATS, malformed};
+use crate::product::ProductError;
+use crate::program::{Address, Kernel, Operand, Resolver, Run};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| F32,
+    compile,
+};
+
+/// Columns of a right operand that are transposed together.
+const TRANSPOSED: usize = 8;
+
+/// A matrix operand: rows of each batch.
+struct Matrix {
+    start: Address,
+    form: RowForm,
+    /// Bytes from one row to the next.
+    row: usize,
+    /// Bytes between neighbours along each batch dimension.
+    batches: [usize; MAX_RANK],
+}
+
+impl Matrix {
+    fn new(operand: &Operand<'_>) -> Option<Self> {
+        let (outer, last) = operand
+            .layout
+            .strides()
+            .split_at_checked(operand.layout.dims().rank().checked_sub(2)?)?;
+        let mut batches = [0; MAX_RANK];
+        for (bytes, &elements) in batches.iter_mut().zip(outer) {
+            *bytes = operand.bytes(elements);
+        }
+        Some(Self {
+            start: operand.start(),
+            form: RowForm::of(operand),
+            row: operand.bytes(*last.first()?),
+            batches,
+        })
+    }
+
+    fn at(&self, batch: &[usize; MAX_RANK], row: usize, column: usize) -> *mut u8 {
+        let offsets = batch.iter().zip(&self.batches).map(|(i, bytes)| i * bytes);
+        let row = self
+            .start
+            .get()
+            .wrapping_add(offsets.sum::<usize>() + row * self.row);
+        self.form.at(row, column)
+    }
+}
+
+struct Gemm {
+    a: Matrix,
+    /// Transposed, if its terms lie closer together than its columns.
+    b: Matrix,
+    b_transposed: bool,
+    c: Option<Matrix>,
+    y: Matrix,
+    alpha: f32,
+    beta: f32,
+    size: Size,
+    batch_dims: [usize; MAX_RANK],
+    n_batches: usize,
+    n_threads: usize,
+    cut: Cut,
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let (a, b) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
+    let c = (node.n_inputs() > 2)
+        .then(|| resolver.input(node, 2))
+        .transpose()?;
+    let y = resolver.write(node)?;
+    let n_threads = resolver.shared.pool.n_threads();
+    let kernel = assemble(node, [&a, &b, &y], c.as_ref(), n_threads);
+    let kernel = kernel.ok_or_else(|| malformed(resolver, node, "a"))?;
+    Ok(Box::new(kernel))
+}
+
+/// The operand with its last two dims swapped.
+fn transpose<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
+    let rank = operand.layout.dims().rank();
+    let mut order = [0, 1, 2, 3, 4, 5];
+    order
+        .get_mut(..rank)?
+        .swap(rank.checked_sub(2)?, rank.checked_sub(1)?);
+    Some(operand.with_layout(operand.layout.permute(order.get(..rank)?)?))
+}
+
+/// The operand with its batches repeated to those of the result.
+fn repeat<'a>(operand: &Operand<'a>, result: &Dims) -> Option<Operand<'a>> {
+    let outer = result.rank().checked_sub(2)?;
+    let own = operand.layout.dims();
+    let mut dims = [0; MAX_RANK];
+    dims.get_mut(..outer)?.copy_from_slice(result.get(..outer)?);
+    *dims.get_mut(outer)? = own.from_end(1);
+    *dims.get_mut(outer + 1)? = own.from_end(0);
+    broadcast(operand, &Dims::new(dims.get(..outer + 2)?)?)
+}
+
+fn assemble(
+    node: NodeRef<'_>,
+    [a, b, y]: [&Operand<'_>; 3],
+    c: Option<&Operand<'_>>,
+    n_threads: usize,
+) -> Option<Gemm> {
+    let Op::Gemm(op) = node.op() else {
+        return None;
+    };
+    let dims = y.layout.dims();
+    let a = if op.transpose_a { transpose(a)? } else { *a };
+    let b = if op.transpose_b { transpose(b)? } else { *b };
+    let terms = a.layout.dims().from_end(0);
+    let b_transposed = b.layout.stride_from_end(1) < b.layout.stride_from_end(0);
+    let b = if b_transposed { transpose(&b)? } else { b };
+    let outer = dims.get(..dims.rank().checked_sub(2)?)?;
+    let mut batch_dims = [1; MAX_RANK];
+    batch_dims.get_mut(..outer.len())?.copy_from_slice(outer);
+    let n_batches = outer.iter().product();
+    let size = Size {
+        rows: dims.from_end(1),
+        columns: dims.from_end(0),
+        terms,
+    };
+    let c = c.filter(|_| op.beta != 0.0);
+    Some(Gemm {
+        a: Matrix::new(&repeat(&a, dims)?)?,
+        b: Matrix::new(&repeat(&b, dims)?)?,
+        b_transposed,
+        c: match c {
+            Some(c) => Some(Matrix::new(&broadcast(c, dims)?)?),
+            None => None,
+        },
+        y: Matrix::new(y)?,
+        alpha: op.alpha,
+        beta: op.beta,
+        size,
+        batch_dims,
+        n_batches,
+        n_threads,
+        cut: Cut::new(n_batches, size, n_threads),
+    })
+}
+
+impl Gemm {
+    /// The index of a batch along each dimension.
+    fn batch(&self, mut product: usize) -> [usize; MAX_RANK] {
+        let mut index = [0; MAX_RANK];
+        for (index, size) in index.iter_mut().zip(self.batch_dims).rev() {
+            *index = product % size;
+            product /= size;
+        }
+        index
+    }
+}
+
+impl Blocked for Gemm {
+    fn products(&self) -> usize {
+        self.n_batches
+    }
+
+    fn size(&self, _product: usize) -> Size {
+        self.size
+    }
+
+    unsafe fn start(&self, _run: &Run<'_>, _product: usize, _row: usize) -> f32 {
+        0.0
+    }
+
+    unsafe fn left(
+        &self,
+        run: &Run<'_>,
+        product: usize,
+        rows: Range<usize>,
+        terms: Range<usize>,
+        buffer: *mut f32,
+    ) -> Left {
+        let batch = self.batch(product);
+        if self.a.form.dtype() == DType::F32 {
+            return Left {
+                start: self.a.at(&batch, rows.start, terms.start).cast(),
+                row: self.a.row / size_of::<f32>(),
+                term: self.a.form.stride(),
+            };
+        }
+        for (i, row) in rows.enumerate() {
+            let from = self.a.at(&batch, row, terms.start);
+            // SAFETY: the terms are inside `a` and the buffer has room for them.
+            unsafe {
+                let to = buffer.add(i * terms.len());
+                self.a.form.read_to(run.vector, from, terms.len(), to);
+            }
+        }
+        Left {
+            start: buffer,
+            row: terms.len(),
+            term: 1,
+        }
+    }
+
+    unsafe fn right(
+        &self,
+        run: &Run<'_>,
+        product: usize,
+        terms: Range<usize>,
+        columns: Range<usize>,
+        panel: *mut f32,
+    ) {
+        let batch = self.batch(product);
+        if !self.b_transposed {
+            for (i, term) in terms.enumerate() {
+                let from = self.b.at(&batch, term, columns.start);
+                // SAFETY: the columns are inside `b` and the panel has room for them.
+                unsafe {
+                    let to = panel.add(i * COLUMNS);
+                    self.b.form.read_to(run.vector, from, columns.len(), to);
+                }
+            }
+            return;
+        }
+        let mut buffer = [0.0; TRANSPOSED * TERMS];
+        for first in (0..columns.len()).step_by(TRANSPOSED) {
+            let n = TRANSPOSED.min(columns.len() - first);
+            for (i, row) in buffer.chunks_exact_mut(TERMS).take(n).enumerate() {
+                let column = columns.start + first + i;
+                let from = self.b.at(&batch, column, terms.start);
+                // SAFETY: the terms are inside `b`, and at most `TERMS`.
+                unsafe {
+                    let to = row.as_mut_ptr();
+                    self.b.form.read_to(run.vector, from, terms.len(), to);
+                }
+            }
+            // SAFETY: the buffer has the rows, and the panel room for the columns.
+            unsafe {
+                let to = panel.add(first);
+                (run.vector.transpose)(buffer.as_ptr(), TERMS, n, terms.len(), to, COLUMNS);
+            }
+        }
+    }
+
+    unsafe fn store(
+        &self,
+        run: &Run<'_>,
+        product: usize,
+        row: usize,
+        columns: Range<usize>,
+        sums: *mut f32,
+    ) {
+        let batch = self.batch(product);
+        let n = columns.len();
+        // SAFETY: the columns are inside `c`, `y` and the sums; in place, `c` is read first.
+        unsafe {
+            let results = std::slice::from_raw_parts_mut(sums, n);
+            match &self.c {
+                Some(c) => {
+                    let mut buffer = [0.0; COLUMNS];
+                    let from = c.at(&batch, row, columns.start);
+                    c.form.read_to(run.vector, from, n, buffer.as_mut_ptr());
+                    for (result, c) in results.iter_mut().zip(&buffer) {
+                        *result = self.alpha * *result + self.beta * c;
+                    }
+                }
+                None => results.iter_mut().for_each(|y| *y *= self.alpha),
+            }
+            let to = self.y.at(&batch, row, columns.start);
+            self.y.form.write(run.vector, sums, n, to);
+        }
+    }
+}
+
+impl Kernel for Gemm {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        // SAFETY: by this function's contract.
+        unsafe { multiply(self, run, &self.cut, run.scratch.get()) };
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        Cut::scratch_bytes(self.n_threads)
+    }
+
+    fn name(&self) -> &'static str {
+        "gemm"
+    }
+}

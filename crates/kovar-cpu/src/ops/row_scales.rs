@@ -1,0 +1,56 @@
+//! Scales of rows that are to be quantised.
+
+use kovar_core::NodeRef;
+
+use super::rows::{PIECE, Walk, repeated};
+use super::{Compiled, Entry, F32, FLOATS, malformed};
+use crate::product::ProductError;
+use crate::program::{Kernel, Resolver, Run};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| F32,
+    compile,
+};
+
+struct RowScales {
+    /// `x`, and each scale along its row.
+    walk: Walk<2>,
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
+    let walk = repeated(&y, x.layout.dims()).and_then(|y| Walk::rows([&x, &y]));
+    Ok(Box::new(RowScales {
+        walk: walk.ok_or_else(|| malformed(resolver, node, "x"))?,
+    }))
+}
+
+impl Kernel for RowScales {
+    unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
+        let (form, n) = (self.walk.forms[0], self.walk.row_len());
+        self.walk.each_row(run, &|_, [x, y], _| {
+            let mut buffer = [0.0; PIECE];
+            let mut largest = 0f32;
+            for first in (0..n).step_by(PIECE) {
+                let len = PIECE.min(n - first);
+                // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
+                let here = unsafe {
+                    let x = form.read(run.vector, form.at(x, first), len, buffer.as_mut_ptr());
+                    (run.vector.largest)(x, len)
+                };
+                // A NaN stays.
+                if !largest.is_nan() && (here > largest || here.is_nan()) {
+                    largest = here;
+                }
+            }
+            // SAFETY: the scale is inside the result.
+            unsafe { y.cast::<f32>().write_unaligned(largest / 127.0) };
+        });
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "row_scales"
+    }
+}
