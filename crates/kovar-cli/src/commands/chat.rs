@@ -77,8 +77,8 @@ impl Chat {
         {
             return Err(UsageError::new("the message is empty").into());
         }
-        let model = load::language_model(file, &self.run, self.generation.quiet)?;
-        let kind = model.template.kind();
+        let mut model = load::language_model(file, &self.run, self.generation.quiet)?;
+        let kind = model.template()?.kind();
         options
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
