@@ -115,8 +115,18 @@ pub enum ArchitectureError {
         feature: &'static str,
     },
     /// Tensors that are missing, not known or of wrong dims or dtypes; all of them.
-    #[error("the tensors do not make a model: {}", .0.join("; "))]
+    #[error("the tensors do not make a model: {}", listed(.0))]
     Tensors(Vec<String>),
+}
+
+/// The first of `faults`, and how many more there are.
+fn listed(faults: &[String]) -> String {
+    const MAX_LISTED: usize = 20;
+    let (first, more) = faults.split_at(faults.len().min(MAX_LISTED));
+    match more.len() {
+        0 => first.join("; "),
+        more => format!("{}; and {more} more", first.join("; ")),
+    }
 }
 
 fn known() -> String {

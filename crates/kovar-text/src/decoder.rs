@@ -43,16 +43,32 @@ impl Decoder {
                 "it must divide the number of heads",
             ));
         }
-        let key_dim = hyper.size_or("attention.key_length", width / n_heads)?;
-        let n_rot = hyper.size_or("rope.dimension_count", key_dim)?;
-        if n_rot > key_dim || !n_rot.is_multiple_of(2) {
-            let rule = "it must be even and not exceed the size of a head";
-            return Err(hyper.wrong("rope.dimension_count", n_rot, rule));
+        let given = hyper.size_if_given("attention.key_length")?;
+        let key_dim = given.unwrap_or(width / n_heads);
+        if key_dim == 0 {
+            let rule = "it must not exceed `embedding_length`, which the heads divide";
+            return Err(hyper.wrong("attention.head_count", n_heads, rule));
         }
+        let n_rot = match (hyper.size_if_given("rope.dimension_count")?, given) {
+            (Some(n_rot), _) if n_rot > key_dim || !n_rot.is_multiple_of(2) => {
+                let rule = "it must be even and not exceed the size of a head";
+                return Err(hyper.wrong("rope.dimension_count", n_rot, rule));
+            }
+            (Some(n_rot), _) => n_rot,
+            (None, _) if key_dim.is_multiple_of(2) => key_dim,
+            (None, Some(_)) => {
+                let rule = "it must be even where `rope.dimension_count` is not given";
+                return Err(hyper.wrong("attention.key_length", key_dim, rule));
+            }
+            (None, None) => {
+                let rule = "`embedding_length` divided by it, the size of a head, must be even";
+                return Err(hyper.wrong("attention.head_count", n_heads, rule));
+            }
+        };
         Ok(Self {
             vocab_len: hyper.vocab_len("token_embd.weight")?,
-            context: hyper.size("context_length")?,
-            n_layers: hyper.size("block_count")?,
+            context: hyper.context()?,
+            n_layers: hyper.layers()?,
             width,
             ffn_width: hyper.size("feed_forward_length")?,
             n_heads,

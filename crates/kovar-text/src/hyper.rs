@@ -8,6 +8,7 @@ use kovar_core::quant;
 use kovar_formats::Gguf;
 
 use crate::architecture::ArchitectureError;
+use crate::model::MAX_CONTEXT;
 
 /// The largest size that a hyper-parameter may have, so that products of three do not overflow.
 const MAX_SIZE: usize = 1 << 20;
@@ -51,6 +52,34 @@ impl<'a> Hyper<'a> {
     pub(crate) fn size_or(&self, key: &str, default: usize) -> Result<usize, ArchitectureError> {
         let size = self.file.metadata().get_usize(&self.key(key))?;
         self.in_range(key, size.unwrap_or(default))
+    }
+
+    /// A size between 1 and 2^20, if the file gives it.
+    pub(crate) fn size_if_given(&self, key: &str) -> Result<Option<usize>, ArchitectureError> {
+        let size = self.file.metadata().get_usize(&self.key(key))?;
+        size.map(|size| self.in_range(key, size)).transpose()
+    }
+
+    /// The number of blocks. Each has tensors of its own, so that a file of few names no more.
+    pub(crate) fn layers(&self) -> Result<usize, ArchitectureError> {
+        let layers = self.size("block_count")?;
+        if layers > self.file.tensors().len() {
+            let rule = "the file has fewer tensors than that";
+            return Err(self.wrong("block_count", layers, rule));
+        }
+        Ok(layers)
+    }
+
+    /// The trained context in tokens, at most the largest that positions can count.
+    pub(crate) fn context(&self) -> Result<usize, ArchitectureError> {
+        let context = self
+            .file
+            .metadata()
+            .require_usize(&self.key("context_length"))?;
+        if context == 0 {
+            return Err(self.wrong("context_length", context, "it must not be 0"));
+        }
+        Ok(context.min(MAX_CONTEXT))
     }
 
     fn in_range(&self, key: &str, size: usize) -> Result<usize, ArchitectureError> {
@@ -102,8 +131,13 @@ impl<'a> Hyper<'a> {
     }
 
     fn positive(&self, key: &str, default: f64) -> Result<f64, ArchitectureError> {
-        let value = self.file.metadata().get_f32(&self.key(key))?;
-        let value = value.map_or(default, f64::from);
+        let (metadata, name) = (self.file.metadata(), self.key(key));
+        // Some of these are whole numbers, `original_context_length` for one.
+        let value = match metadata.get_usize(&name) {
+            Ok(value) => value.map(|value| value as f64),
+            Err(_) => metadata.get_f32(&name)?.map(f64::from),
+        };
+        let value = value.unwrap_or(default);
         if value.is_finite() && value > 0.0 {
             Ok(value)
         } else {
@@ -134,15 +168,20 @@ impl<'a> Hyper<'a> {
             Some("none") => Ok(RopeScaling::None),
             None | Some("linear") => Ok(RopeScaling::Linear { factor }),
             Some("yarn") => {
-                let context = metadata.require_usize(&self.key("context_length"))? as f64;
+                let context = self.context()? as f64;
+                // The paper's, for contexts that are longer than the trained one.
+                let magnitude = if factor > 1.0 {
+                    0.1 * factor.ln() + 1.0
+                } else {
+                    1.0
+                };
                 Ok(RopeScaling::Yarn {
                     factor,
                     original_context: self
                         .positive("rope.scaling.original_context_length", context)?,
                     beta_fast: self.positive("rope.scaling.yarn_beta_fast", 32.0)?,
                     beta_slow: self.positive("rope.scaling.yarn_beta_slow", 1.0)?,
-                    attention_factor: self.positive("rope.scaling.attn_factor", 1.0)?
-                        * (0.1 * factor.ln() + 1.0),
+                    attention_factor: self.positive("rope.scaling.attn_factor", 1.0)? * magnitude,
                 })
             }
             Some(other) => Err(self.wrong(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kovar_core::backend::Backend;
 use kovar_formats::Gguf;
 
+use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
 use crate::model::{LoadError, Model, ModelOptions};
 use crate::sampler::{Sampler, SamplerError, SamplerParams};
@@ -18,8 +19,8 @@ pub struct LanguageModel {
     pub model: Model,
     /// The tokenizer of its file.
     pub tokenizer: Tokenizer,
-    /// The chat template of its file, or the fall-back for its vocabulary.
-    pub template: ChatTemplate,
+    /// The chat template, once it was asked for.
+    template: Option<ChatTemplate>,
 }
 
 /// Why a language model could not be opened or used.
@@ -61,8 +62,9 @@ impl LanguageModel {
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LanguageModelError> {
+        // A file of another architecture often has a tokenizer that is not known either.
+        read_architecture(&file).map_err(LoadError::from)?;
         let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_gguf(&file)?)?;
-        let template = ChatTemplate::for_tokenizer(&tokenizer)?;
         let model = Model::load(file, devices, options)?;
         if tokenizer.vocab_len() > model.vocab_len() {
             return Err(LanguageModelError::Vocabulary {
@@ -73,8 +75,17 @@ impl LanguageModel {
         Ok(Self {
             model,
             tokenizer,
-            template,
+            template: None,
         })
+    }
+
+    /// The chat template of its file, or the fall-back for its vocabulary. A file whose template cannot
+    /// be used can still complete texts, so that it is read when it is first asked for.
+    ///
+    /// # Errors
+    /// See [`ChatTemplate::for_tokenizer`].
+    pub fn template(&mut self) -> Result<&ChatTemplate, TemplateError> {
+        template(&mut self.template, &self.tokenizer)
     }
 
     /// Continues the text `prompt`. Text is handed to `on_progress` as it is made.
@@ -108,9 +119,8 @@ impl LanguageModel {
         options: &GenerateOptions,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Generation, LanguageModelError> {
-        let text = self
-            .template
-            .render(messages, RenderOptions::new(&self.tokenizer))?;
+        let template = template(&mut self.template, &self.tokenizer)?;
+        let text = template.render(messages, RenderOptions::new(&self.tokenizer))?;
         let encode = EncodeOptions {
             add_special: false,
             parse_special: true,
@@ -137,4 +147,16 @@ impl LanguageModel {
         )?;
         Ok(generation)
     }
+}
+
+/// What is `kept`, or the tokenizer's template, which it then keeps.
+fn template<'a>(
+    kept: &'a mut Option<ChatTemplate>,
+    tokenizer: &Tokenizer,
+) -> Result<&'a ChatTemplate, TemplateError> {
+    let template = match kept.take() {
+        Some(template) => template,
+        None => ChatTemplate::for_tokenizer(tokenizer)?,
+    };
+    Ok(kept.insert(template))
 }

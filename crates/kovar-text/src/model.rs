@@ -62,7 +62,7 @@ pub enum LoadError {
 }
 
 /// The largest context, in tokens.
-const MAX_CONTEXT: usize = 1 << 24;
+pub(crate) const MAX_CONTEXT: usize = 1 << 24;
 
 /// Why a step could not be built.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ fn a_chat_model_knows_the_capital_of_france_and_keeps_the_conversation() {
     let path = std::env::var("KOVAR_SMOLLM2").expect("KOVAR_SMOLLM2 names the model file");
     let file = Gguf::open(path).unwrap();
     let mut model = LanguageModel::load(file, cpu(), &ModelOptions::default()).unwrap();
-    assert_eq!(model.template.kind(), TemplateKind::Source);
+    assert_eq!(model.template().unwrap().kind(), TemplateKind::Source);
     let greedy = SamplerParams::greedy();
     let options = GenerateOptions {
         max_tokens: Some(48),

@@ -255,6 +255,69 @@ fn hostile_templates_are_stopped() {
     assert!(render(includes, &[]).is_err());
 }
 
+#[test]
+fn values_that_grow_in_few_steps_are_refused() {
+    let grown = |start: &str, step: &str, times: usize, end: &str| {
+        format!(
+            "{{% set ns = namespace(x={start}, y={start}) %}}{{% for i in range({times}) %}}{step}\
+             {{% endfor %}}{end}"
+        )
+    };
+    let deep = "{% set ns.x = [ns.x] %}";
+    let doubled = "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}";
+    let doubled_map = "{% set ns.x = {'a': ns.x, 'b': ns.x} %}";
+    let sources = [
+        grown("[1]", deep, 99_999, "{{ ns.x|tojson|length }}"),
+        grown("[1]", deep, 99_999, ""),
+        grown("[1]", doubled, 60, "{{ ns.x|tojson }}"),
+        grown("[1]", doubled, 60, "{{ ns.x }}"),
+        grown("[1]", doubled, 60, "{{ ns.x == ns.y }}"),
+        grown("[1]", doubled, 60, "{{ ns.x ~ '' }}"),
+        grown("[1]", doubled_map, 60, "{{ ns.x|tojson(2) }}"),
+        grown("[1]", "{% set ns.x = ns.x + ns.x %}", 40, ""),
+        grown("[1]", "{% set ns.x = ns.x[0:] * 8 %}", 40, ""),
+        grown(
+            "'x'",
+            "{% set ns.x | batch(2, [ns.x, ns.x]) %}a{% endset %}",
+            99_999,
+            "",
+        ),
+        "{% set x = [1] %}".to_owned() + &"{% set x = [x, x] %}".repeat(60) + "{{ x }}",
+        "{{ '{:>1000000000}'.format('x') }}".to_owned(),
+        "{{ '{:>{}}'.format('x', 1000000000) }}".to_owned(),
+        "{{ '%1000000000s'|format('x') }}".to_owned(),
+    ];
+    for source in sources {
+        let Err(error) = render(&source, &[]) else {
+            panic!("{source} is rendered");
+        };
+        assert!(
+            matches!(
+                error,
+                TemplateError::Render { .. } | TemplateError::OutOfFuel { .. }
+            ),
+            "{source}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_namespace_never_contains_itself() {
+    let source =
+        "{% set ns = namespace(x=1) %}{% set ns.x = ns %}{% set ns.y = [ns] %}{{ ns|tojson }}";
+    assert_eq!(
+        render(source, &[]).unwrap(),
+        "{\"x\": {\"x\": 1}, \"y\": [{\"x\": {\"x\": 1}}]}"
+    );
+}
+
+#[test]
+fn work_that_the_engine_does_not_count_is_given_up() {
+    let list = "[[[[[0] * 9999] * 9999] * 9999] * 9999]";
+    let error = render(&format!("{{{{ {list} == {list} }}}}"), &[]).unwrap_err();
+    assert!(matches!(error, TemplateError::TooSlow { .. }), "{error:?}");
+}
+
 fn tokenizer(tokens: &[&str], chat_template: Option<&str>) -> Tokenizer {
     Tokenizer::from_spec(TokenizerSpec {
         model: "gpt2".into(),

@@ -90,8 +90,8 @@ impl Chat {
         {
             bail!("the message is empty");
         }
-        let model = load::language_model(file, &self.run, self.generation.quiet)?;
-        let kind = model.template.kind();
+        let mut model = load::language_model(file, &self.run, self.generation.quiet)?;
+        let kind = model.template()?.kind();
         options
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));

@@ -37,6 +37,18 @@ pub enum TemplateError {
         /// Bytes that a rendering may write.
         limit: usize,
     },
+    /// The template took longer than any honest template.
+    #[error("the chat template was given up after {} seconds", limit.as_secs())]
+    TooSlow {
+        /// The longest that is waited.
+        limit: std::time::Duration,
+    },
+    /// No thread for the template could be started.
+    #[error("no thread for the chat template could be started")]
+    Thread(#[source] std::io::Error),
+    /// The template engine broke off.
+    #[error("the template engine broke off")]
+    Engine,
     /// An expression of the template failed.
     #[error("the chat template failed (line {line})")]
     Render {

@@ -4,15 +4,17 @@ use std::io;
 use std::time::SystemTime;
 
 use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, Output, State};
+use minijinja::{Environment, Error, ErrorKind, State};
+use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::date::strftime;
 use super::error::Raised;
+use super::{Output, bounds};
 
 pub(super) fn add_to(env: &mut Environment<'static>) {
-    env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    env.set_unknown_method_callback(python_method);
     env.set_formatter(write_like_python);
     env.add_function("raise_exception", raise_exception);
     env.add_filter("tojson", to_json);
@@ -29,15 +31,49 @@ pub(super) fn set_clock(
     });
 }
 
+/// The methods of Python's strings, lists and mappings.
+fn python_method(
+    state: &mut State,
+    value: &Value,
+    method: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
+    /// Digits of the widest field that `format` may be asked for, which it fills before it counts.
+    const MAX_DIGITS: usize = 4;
+    if method == "format" {
+        let text = value.as_str().unwrap_or_default();
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        if numbers.any(|digits| digits.len() > MAX_DIGITS) {
+            return Err(Error::new(
+                ErrorKind::InvalidOperation,
+                "format with a width of more than four digits",
+            ));
+        }
+        // Fields write values, as expressions do.
+        for value in args {
+            bounds::check(state, value)?;
+        }
+    }
+    unknown_method_callback(state, value, method, args)
+}
+
 fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, "raise_exception").with_source(Raised(message)))
 }
 
 /// Writes `True`, `False` and `None` as Python does.
-fn write_like_python(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+fn write_like_python(
+    out: &mut minijinja::Output,
+    state: &mut State,
+    value: &Value,
+) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" })?,
         ValueKind::None => out.write_str("None")?,
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            bounds::check(state, value)?;
+            return minijinja::escape_formatter(out, state, value);
+        }
         _ => return minijinja::escape_formatter(out, state, value),
     }
     Ok(())
@@ -59,6 +95,7 @@ fn to_json(
     // Accepted and without effect: what they ask for is what is done.
     let _ = kwargs.get::<Option<bool>>("ensure_ascii")?;
     kwargs.assert_all_used()?;
+    bounds::check(state, value)?;
     let json = match indent {
         None => serialize(value, OneLine),
         Some(indent) => {
@@ -75,9 +112,9 @@ fn to_json(
 }
 
 fn serialize<F: Formatter>(value: &Value, formatter: F) -> serde_json::Result<String> {
-    let mut json = Vec::new();
+    let mut json = Output::default();
     value.serialize(&mut Serializer::with_formatter(&mut json, formatter))?;
-    String::from_utf8(json).map_err(serde::ser::Error::custom)
+    String::from_utf8(json.bytes).map_err(serde::ser::Error::custom)
 }
 
 /// JSON on one line with Python's separators: `, ` and `: `.

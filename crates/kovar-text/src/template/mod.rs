@@ -1,12 +1,15 @@
 //! Chat templates: from a conversation to the text that a model was trained to continue.
 
+mod bounds;
 mod date;
 mod error;
 mod fallback;
 mod functions;
 
 use std::io;
-use std::time::SystemTime;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
@@ -18,13 +21,18 @@ use crate::Tokenizer;
 pub use error::TemplateError;
 pub use fallback::TemplateKind;
 
-/// Steps that a rendering may take; the engine counts one for 64 bytes of data as well, so that memory is
-/// bounded too.
+/// Steps that a rendering may take. The engine counts one for 64 bytes of data as well; what it does not
+/// count, [`bounds`] and [`TIME_LIMIT`] bound.
 const FUEL: u64 = 2_000_000;
 /// Bytes that a rendering may write.
 const MAX_OUTPUT: usize = 16 << 20;
 /// The longest source.
 const MAX_SOURCE: usize = 1 << 20;
+
+/// The longest that parsing or rendering may take; honest templates take milliseconds.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Stack for the engine, which recurses over expressions and values.
+const STACK: usize = 64 << 20;
 
 const NAME: &str = "chat_template";
 
@@ -84,7 +92,7 @@ impl<'a> RenderOptions<'a> {
 /// [`add_special`](crate::EncodeOptions::add_special): a template writes the begin token itself.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    env: Environment<'static>,
+    env: Arc<Environment<'static>>,
     kind: TemplateKind,
 }
 
@@ -92,7 +100,7 @@ impl ChatTemplate {
     /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError::Syntax`], [`TemplateError::SourceTooLong`]
+    /// [`TemplateError::Syntax`], [`TemplateError::SourceTooLong`], [`TemplateError::TooSlow`]
     pub fn from_source(source: &str) -> Result<Self, TemplateError> {
         Self::parse(source, TemplateKind::Source)
     }
@@ -123,22 +131,17 @@ impl ChatTemplate {
                 limit: MAX_SOURCE,
             });
         }
-        let mut env = Environment::new();
-        let mut syntax = SyntaxConfig::builder();
-        syntax.trim_blocks(true).lstrip_blocks(true);
-        env.set_syntax(syntax.build().map_err(TemplateError::syntax)?);
-        env.set_undefined_behavior(UndefinedBehavior::Lenient);
-        env.set_auto_escape_callback(|_| AutoEscape::None);
-        env.set_fuel(Some(FUEL));
-        functions::add_to(&mut env);
-        env.add_template_owned(NAME, source.to_owned())
-            .map_err(TemplateError::syntax)?;
-        Ok(Self { env, kind })
+        let source = source.to_owned();
+        let env = on_own_thread(move || environment(&source))?;
+        Ok(Self {
+            env: Arc::new(env),
+            kind,
+        })
     }
 
     /// Makes `strftime_now` tell a fixed time instead of the clock's.
     pub fn with_time(mut self, time: SystemTime) -> Self {
-        functions::set_clock(&mut self.env, move || time);
+        functions::set_clock(Arc::make_mut(&mut self.env), move || time);
         self
     }
 
@@ -151,14 +154,14 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// [`TemplateError::Refused`] if the template rejects the conversation (roles out of order, say),
-    /// [`TemplateError::OutOfFuel`] and [`TemplateError::OutputTooLong`] if it exceeds its bounds,
+    /// [`TemplateError::OutOfFuel`], [`TemplateError::OutputTooLong`] and [`TemplateError::TooSlow`] if it
+    /// exceeds its bounds,
     /// [`TemplateError::Render`] if one of its expressions fails.
     pub fn render(
         &self,
         messages: &[Message],
         options: RenderOptions<'_>,
     ) -> Result<String, TemplateError> {
-        let template = self.env.get_template(NAME).map_err(TemplateError::syntax)?;
         let RenderOptions {
             add_generation_prompt,
             bos_token,
@@ -179,19 +182,61 @@ impl ChatTemplate {
             tools => (),
             documents => (),
         };
-        let mut output = Output {
-            bytes: Vec::new(),
-            is_full: false,
-        };
-        match template.render_captured_to(context, &mut output) {
-            _ if output.is_full => Err(TemplateError::OutputTooLong { limit: MAX_OUTPUT }),
-            Err(error) => Err(TemplateError::render(error)),
-            Ok(_) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
-        }
+        let env = Arc::clone(&self.env);
+        on_own_thread(move || render(&env, context))
+    }
+}
+
+/// The engine with `source` as its template.
+fn environment(source: &str) -> Result<Environment<'static>, TemplateError> {
+    let mut env = Environment::new();
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true);
+    env.set_syntax(syntax.build().map_err(TemplateError::syntax)?);
+    env.set_undefined_behavior(UndefinedBehavior::Lenient);
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_fuel(Some(FUEL));
+    functions::add_to(&mut env);
+    bounds::add_to(&mut env);
+    // First as it is, so that errors speak of the file's own text.
+    for source in [source.to_owned(), bounds::bound_sets(source)] {
+        env.add_template_owned(NAME, source)
+            .map_err(TemplateError::syntax)?;
+    }
+    Ok(env)
+}
+
+/// What `work` gives within [`TIME_LIMIT`], on a thread with a large stack. A thread that takes longer
+/// is left to itself: the engine cannot be interrupted.
+fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TemplateError> + Send + 'static,
+) -> Result<T, TemplateError> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::Builder::new()
+        .name("chat template".to_owned())
+        .stack_size(STACK)
+        // Nobody receives what comes too late.
+        .spawn(move || drop(sender.send(work())))
+        .map_err(TemplateError::Thread)?;
+    match receiver.recv_timeout(TIME_LIMIT) {
+        Ok(result) => result,
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(TemplateError::TooSlow { limit: TIME_LIMIT }),
+        Err(mpsc::RecvTimeoutError::Disconnected) => Err(TemplateError::Engine),
+    }
+}
+
+fn render(env: &Environment<'static>, context: Value) -> Result<String, TemplateError> {
+    let template = env.get_template(NAME).map_err(TemplateError::syntax)?;
+    let mut output = Output::default();
+    match template.render_captured_to(context, &mut output) {
+        _ if output.is_full => Err(TemplateError::OutputTooLong { limit: MAX_OUTPUT }),
+        Err(error) => Err(TemplateError::render(error)),
+        Ok(_) => Ok(String::from_utf8_lossy(&output.bytes).into_owned()),
     }
 }
 
 /// Takes up to [`MAX_OUTPUT`] bytes.
+#[derive(Default)]
 struct Output {
     bytes: Vec<u8>,
     is_full: bool,
@@ -199,7 +244,7 @@ struct Output {
 
 impl io::Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > MAX_OUTPUT {
+        if bytes.len() > MAX_OUTPUT - self.bytes.len() {
             self.is_full = true;
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
