@@ -8,6 +8,7 @@
 pub mod gguf;
 mod index;
 mod mmap;
+pub mod quantize;
 pub mod safetensors;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};

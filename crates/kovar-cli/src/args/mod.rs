@@ -2,10 +2,12 @@
 
 mod device;
 mod generation;
+mod mix;
 mod model;
 mod sampling;
 
 pub use device::{DeviceArgs, devices_error};
 pub use generation::GenerationArgs;
+pub use mix::mix;
 pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
 pub use sampling::SamplingArgs;

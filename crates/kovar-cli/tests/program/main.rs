@@ -7,6 +7,7 @@ mod generate;
 mod inspect;
 mod logits;
 mod measure;
+mod quantize;
 mod tokenize;
 
 use std::io::Write;
