@@ -10,6 +10,7 @@ mod index;
 mod mmap;
 pub mod quantize;
 pub mod safetensors;
+pub mod synth;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
 pub use mmap::map_file;

@@ -7,6 +7,7 @@ mod generate;
 mod inspect;
 mod logits;
 mod quantize;
+mod synth;
 mod test_ops;
 mod tokenize;
 
@@ -50,6 +51,7 @@ enum Command {
     Logits(logits::Logits),
     Inspect(inspect::Inspect),
     Quantize(quantize::Quantize),
+    Synth(synth::Synth),
     Bench(bench::Bench),
     Devices(devices::Devices),
     TestOps(test_ops::TestOps),
@@ -68,6 +70,7 @@ impl Cli {
             Command::Logits(command) => command.run(),
             Command::Inspect(command) => command.run(),
             Command::Quantize(command) => command.run(),
+            Command::Synth(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Devices(command) => command.run(),
             Command::TestOps(command) => command.run(),

@@ -9,6 +9,9 @@ mod mix;
 mod plan;
 mod rule;
 
+pub(crate) use mix::fall_back;
+pub(crate) use plan::{FILE_TYPE_KEY, QUANTIZATION_VERSION, QUANTIZATION_VERSION_KEY, mix_types};
+
 pub use error::QuantizeError;
 pub use mix::Mix;
 pub use plan::{Plan, TensorPlan, plan};
