@@ -21,3 +21,13 @@ pub fn bar(message: &'static str, total: usize) -> ProgressBar {
     }
     bar
 }
+
+/// Work that goes through `total` bytes.
+pub fn byte_bar(message: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total).with_message(message);
+    let template = "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {eta}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}

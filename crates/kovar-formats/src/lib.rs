@@ -8,7 +8,9 @@
 pub mod gguf;
 mod index;
 mod mmap;
+pub mod quantize;
 pub mod safetensors;
+pub mod synth;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
 pub use mmap::map_file;

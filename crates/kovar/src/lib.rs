@@ -47,7 +47,7 @@ pub use kovar_core::{
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
     Gguf, GgufError, GgufWriter, Metadata, MetadataError, SafeTensors, SafeTensorsError,
-    TensorInfo, gguf, map_file, safetensors,
+    TensorInfo, gguf, map_file, quantize, safetensors, synth,
 };
 pub use kovar_runtime as runtime;
 pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};

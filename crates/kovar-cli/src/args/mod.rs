@@ -2,12 +2,14 @@
 
 mod device;
 mod generation;
+mod mix;
 mod model;
 mod number;
 mod sampling;
 
 pub use device::{DeviceArgs, devices_error};
 pub use generation::GenerationArgs;
+pub use mix::mix;
 pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
 pub use number::whole;
 pub use sampling::SamplingArgs;

@@ -6,6 +6,8 @@ mod devices;
 mod generate;
 mod inspect;
 mod logits;
+mod quantize;
+mod synth;
 mod test_ops;
 mod tokenize;
 
@@ -35,6 +37,7 @@ Examples:
   kovar chat -m model.gguf                        a conversation; Ctrl-D leaves it
   kovar chat -m model.gguf \"What is a tensor?\"    one answer
   kovar inspect model.gguf                        what is in the file
+  kovar quantize model.gguf small.gguf --type Q4_K_M
   kovar bench -m model.gguf                       how fast it runs here
 
 `kovar COMMAND --help` tells more and has examples of its own.
@@ -47,6 +50,8 @@ enum Command {
     Tokenize(tokenize::Tokenize),
     Logits(logits::Logits),
     Inspect(inspect::Inspect),
+    Quantize(quantize::Quantize),
+    Synth(synth::Synth),
     Bench(bench::Bench),
     Devices(devices::Devices),
     TestOps(test_ops::TestOps),
@@ -72,6 +77,8 @@ impl Cli {
             Command::Tokenize(command) => command.run(),
             Command::Logits(command) => command.run(),
             Command::Inspect(command) => command.run(),
+            Command::Quantize(command) => command.run(),
+            Command::Synth(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Devices(command) => command.run(),
             Command::TestOps(command) => command.run(),

@@ -11,6 +11,7 @@ fn commands(file: &str) -> Vec<Vec<&str>> {
         vec!["generate", "-m", file, "a"],
         vec!["chat", "-m", file, "a"],
         vec!["bench", "-m", file],
+        vec!["quantize", file, "out.gguf", "--type", "F16"],
     ]
 }
 
@@ -176,7 +177,8 @@ fn a_prompt_beyond_the_context_is_an_error_before_anything_is_written() {
 fn help_and_version_go_to_stdout() {
     let help = kovar(&["--help"]).ok();
     for command in [
-        "generate", "chat", "tokenize", "logits", "inspect", "bench", "devices", "test-ops",
+        "generate", "chat", "tokenize", "logits", "inspect", "quantize", "synth", "bench",
+        "devices", "test-ops",
     ] {
         assert!(help.contains(command), "{help}");
         let help = kovar(&[command, "--help"]).ok();

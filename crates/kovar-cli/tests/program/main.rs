@@ -7,6 +7,8 @@ mod generate;
 mod inspect;
 mod logits;
 mod measure;
+mod quantize;
+mod synth;
 mod tokenize;
 
 use std::io::Write;

@@ -18,6 +18,7 @@ mod cursor;
 mod error;
 mod metadata;
 mod parse;
+mod stream;
 mod tensor;
 mod value;
 mod writer;
@@ -32,6 +33,7 @@ use crate::mmap::map_file;
 
 pub use error::{GgufError, GgufField};
 pub use metadata::{Metadata, MetadataError};
+pub use stream::GgufStream;
 pub use tensor::TensorInfo;
 pub use value::{Array, StringArray, Value, ValueKind};
 pub use writer::{GgufWriteError, GgufWriter};

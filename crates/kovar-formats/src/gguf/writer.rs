@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kovar_core::{DType, HostBytes};
 
+use super::stream::GgufStream;
 use super::tensor::type_id;
 use super::value::{Array, Value};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
@@ -14,6 +15,7 @@ use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
 
 const VERSION: u32 = 3;
+const FILE_BUFFER_BYTES: usize = 1 << 18;
 
 /// Collects metadata and tensors and writes them as a GGUF file of version 3.
 ///
@@ -31,7 +33,9 @@ struct Tensor {
     name: String,
     type_id: u32,
     dims: Vec<usize>,
-    data: HostBytes,
+    size: usize,
+    /// None if the data is to be streamed.
+    data: Option<HostBytes>,
 }
 
 /// Why a GGUF file could not be written.
@@ -101,6 +105,18 @@ pub enum GgufWriteError {
         expected: usize,
         /// Bytes given.
         actual: usize,
+    },
+    /// A tensor was declared without data, which only streaming can give it.
+    #[error("tensor {tensor:?} has no data")]
+    NoData {
+        /// Name of the tensor.
+        tensor: String,
+    },
+    /// Data was streamed after the last tensor was complete.
+    #[error("{surplus} bytes were given after the last tensor was complete")]
+    SurplusData {
+        /// Bytes given.
+        surplus: usize,
     },
     /// The file could not be created.
     #[error("cannot create {}", path.display())]
@@ -200,34 +216,78 @@ impl GgufWriter {
         dims: &[usize],
         data: HostBytes,
     ) -> Result<&mut Self, GgufWriteError> {
-        let name = checked_name(name.into())?;
+        let name = name.into();
+        let actual = data.len();
+        let tensor = self.declare(name, dtype, dims)?;
+        if actual != tensor.size {
+            let (tensor, expected) = (tensor.name.clone(), tensor.size);
+            self.tensors.pop();
+            return Err(GgufWriteError::WrongSize {
+                tensor,
+                expected,
+                actual,
+            });
+        }
+        tensor.data = Some(data);
+        Ok(self)
+    }
+
+    /// Adds a tensor whose data is given later, by [`stream`](Self::stream).
+    ///
+    /// # Errors
+    /// Those of [`tensor_bytes`](Self::tensor_bytes) that don't concern the data.
+    pub fn tensor_later(
+        &mut self,
+        name: impl Into<String>,
+        dtype: DType,
+        dims: &[usize],
+    ) -> Result<&mut Self, GgufWriteError> {
+        self.declare(name.into(), dtype, dims)?;
+        Ok(self)
+    }
+
+    fn declare(
+        &mut self,
+        name: String,
+        dtype: DType,
+        dims: &[usize],
+    ) -> Result<&mut Tensor, GgufWriteError> {
+        let name = checked_name(name)?;
         let Some(type_id) = type_id(dtype) else {
             return Err(GgufWriteError::NoSuchType {
                 tensor: name,
                 dtype,
             });
         };
-        let Some(expected) = bytes_of(dtype, dims) else {
+        let Some(size) = bytes_of(dtype, dims) else {
             return Err(GgufWriteError::InvalidDims {
                 tensor: name,
                 dtype,
                 dims: dims.to_vec(),
             });
         };
-        if data.len() != expected {
-            return Err(GgufWriteError::WrongSize {
-                tensor: name,
-                expected,
-                actual: data.len(),
-            });
-        }
-        self.tensors.push(Tensor {
+        Ok(self.tensors.push_mut(Tensor {
             name,
             type_id,
             dims: dims.to_vec(),
-            data,
-        });
-        Ok(self)
+            size,
+            data: None,
+        }))
+    }
+
+    /// Writes the header to `out`; the data of all tensors is then given to the stream, in order,
+    /// that of [`tensor_bytes`](Self::tensor_bytes) too.
+    ///
+    /// # Errors
+    /// A key or tensor name was given twice, or `out` fails.
+    pub fn stream<W: Write>(&self, out: W) -> Result<GgufStream<W>, GgufWriteError> {
+        let sizes = self.tensors.iter().map(|t| (t.name.clone(), t.size));
+        GgufStream::start(
+            out,
+            &self.header()?,
+            self.alignment as usize,
+            sizes.collect(),
+        )
     }
 
     /// Writes the file to `out`.
@@ -235,17 +295,14 @@ impl GgufWriter {
     /// # Errors
     /// A key or tensor name was given twice, or `out` fails.
     pub fn write_to(&self, out: &mut impl Write) -> Result<(), GgufWriteError> {
-        let header = self.header()?;
-        out.write_all(&header)?;
-        let mut written = header.len();
+        let mut stream = self.stream(out)?;
         for tensor in &self.tensors {
-            let padding = self.padding(written);
-            io::copy(&mut io::Read::take(io::repeat(0), padding as u64), out)?;
-            out.write_all(tensor.data.as_slice())?;
-            written += padding + tensor.data.len();
+            let data = tensor.data.as_ref().ok_or_else(|| GgufWriteError::NoData {
+                tensor: tensor.name.clone(),
+            })?;
+            stream.data(data.as_slice())?;
         }
-        let padding = self.padding(written);
-        io::copy(&mut io::Read::take(io::repeat(0), padding as u64), out)?;
+        stream.finish()?;
         Ok(())
     }
 
@@ -267,22 +324,25 @@ impl GgufWriter {
     /// # Errors
     /// A key or tensor name was given twice, or the file cannot be created or written.
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
-        let path = path.as_ref();
-        let partial = path.with_added_extension("partial");
-        let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
-            path: partial.clone(),
-            source,
-        })?;
-        let mut out = BufWriter::new(file);
-        let written = self
-            .write_to(&mut out)
-            .and_then(|()| Ok(out.flush()?))
-            .and_then(|()| Ok(std::fs::rename(&partial, path)?));
-        if written.is_err() {
-            // The error that is reported is that of writing.
-            let _ = std::fs::remove_file(&partial);
-        }
-        written
+        replace_file(path.as_ref(), |out| self.write_to(out))
+    }
+
+    /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
+    /// tensors from `fill`.
+    ///
+    /// # Errors
+    /// Those of [`stream`](Self::stream), of the file, and of `fill`; no file is left then.
+    pub fn stream_file<E: From<GgufWriteError>>(
+        &self,
+        path: impl AsRef<Path>,
+        fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        replace_file(path.as_ref(), |out| {
+            let mut stream = self.stream(out)?;
+            fill(&mut stream)?;
+            stream.finish()?;
+            Ok(())
+        })
     }
 
     fn padding(&self, written: usize) -> usize {
@@ -310,7 +370,7 @@ impl GgufWriter {
             }
             out.extend(tensor.type_id.to_le_bytes());
             put_len(&mut out, start);
-            start += tensor.data.len();
+            start += tensor.size;
             start += self.padding(start);
         }
         Ok(out)
@@ -332,6 +392,29 @@ impl GgufWriter {
             }),
         }
     }
+}
+
+/// Writes `path` + `.partial` by `write` and puts it in the place of `path`.
+fn replace_file<E: From<GgufWriteError>>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let partial = path.with_added_extension("partial");
+    let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
+        path: partial.clone(),
+        source,
+    })?;
+    let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, file);
+    let written = write(&mut out).and_then(|()| {
+        out.flush()
+            .and_then(|()| std::fs::rename(&partial, path))
+            .map_err(|error| GgufWriteError::Write(error).into())
+    });
+    if written.is_err() {
+        // The error that is reported is that of writing.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
 }
 
 fn checked_name(name: String) -> Result<String, GgufWriteError> {

@@ -1,0 +1,245 @@
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use kovar::quantize::{Mix, Plan, QuantizeError, TensorRule, plan};
+use serde::Serialize;
+
+use crate::args::{ModelSource, mix};
+use crate::diagnostics::{INTERRUPTED, UsageError, note};
+use crate::interrupt::Interrupt;
+use crate::{format, load, output, progress};
+
+/// Write a model file with other number types.
+///
+/// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K) or one of
+/// the usual mixes (Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M), which give more bits to some of the layers. The
+/// tensors get the types that llama.cpp gives them: the output matrix is Q6_K where most are of fewer
+/// bits; vectors and norms stay as they are; rows that are not whole blocks of 256 get a type with
+/// blocks of 32, or F16.
+///
+/// Start from a file of plain floats: numbers that are rounded twice are worse.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  kovar quantize model-f16.gguf model-q4_k_m.gguf --type Q4_K_M
+  kovar quantize in.gguf out.gguf --type Q4_K_M --tensor '*.ffn_down.*=Q5_K'
+  kovar quantize in.gguf out.gguf --type Q8_0 --tensor 'token_embd.weight=F16' --force
+  kovar quantize in.gguf out.gguf --type Q4_K_M --dry-run")]
+pub struct Quantize {
+    /// The GGUF file to read, or `llama-stories` for the embedded model.
+    #[arg(value_name = "IN")]
+    input: ModelSource,
+
+    /// The GGUF file to write.
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+
+    /// The number type, or mix of types.
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = mix)]
+    mix: Mix,
+
+    /// Another type for the matrices whose name matches; `*` stands for any text, `?` for any
+    /// character. May be given several times: the first that matches counts.
+    #[arg(long = "tensor", value_name = "PATTERN=TYPE")]
+    rules: Vec<TensorRule>,
+
+    /// Replace OUT if it is there.
+    #[arg(short, long)]
+    force: bool,
+
+    /// Only tell which types the tensors would get.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Threads that convert [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print one JSON object with the sizes and the type of each tensor.
+    #[arg(long)]
+    json: bool,
+
+    /// No notes on stderr.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    input: String,
+    output: String,
+    r#type: &'static str,
+    bytes_before: u64,
+    bytes_after: u64,
+    seconds: f64,
+    tensors: Vec<Tensor>,
+}
+
+#[derive(Serialize)]
+struct Tensor {
+    name: String,
+    from: &'static str,
+    to: &'static str,
+    fell_back: bool,
+}
+
+impl Quantize {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A file that cannot be read, would be replaced or cannot be written; rules that don't apply;
+    /// numbers that don't stay finite.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let file = load::open(&self.input)?;
+        let plan = plan(&file, self.mix, &self.rules).map_err(|error| match error {
+            QuantizeError::UnusedRule { .. } | QuantizeError::PartialBlock { .. } => {
+                UsageError::new(format!("invalid value for '--tensor': {error}")).into()
+            }
+            error => anyhow::Error::new(error),
+        })?;
+        if !self.dry_run {
+            self.check_output()?;
+        }
+        if !self.quiet {
+            self.note_losses(&plan);
+        }
+        let started = Instant::now();
+        if !self.dry_run && self.write(&plan)?.is_break() {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        self.tell(&plan, seconds)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn check_output(&self) -> anyhow::Result<()> {
+        let name = self.output.display();
+        if let ModelSource::File(input) = &self.input
+            && is_same_file(input, &self.output)
+        {
+            return Err(UsageError::new(format!("{name} is both IN and OUT")).into());
+        }
+        match std::fs::metadata(&self.output) {
+            Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),
+            Ok(_) if !self.force => bail!("{name} exists already; --force replaces it"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Breaks off where Ctrl-C was pressed.
+    fn write(&self, plan: &Plan<'_>) -> anyhow::Result<ControlFlow<()>> {
+        let total = plan
+            .tensors()
+            .iter()
+            .map(|t| t.tensor().bytes().len() as u64);
+        let bar = progress::byte_bar("converting", total.sum());
+        let interrupt = Interrupt::install()?;
+        let _listening = interrupt.listen();
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or_else(cores, usize::from);
+        let written = plan.write_file(&self.output, threads, &mut |bytes| {
+            bar.inc(bytes as u64);
+            match interrupt.is_requested() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        bar.finish_and_clear();
+        match written {
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(QuantizeError::Stopped) => {
+                note("interrupted; nothing was written");
+                Ok(ControlFlow::Break(()))
+            }
+            Err(error) => {
+                Err(error).with_context(|| format!("cannot write {}", self.output.display()))
+            }
+        }
+    }
+
+    fn note_losses(&self, plan: &Plan<'_>) {
+        let converted = || {
+            plan.tensors()
+                .iter()
+                .filter(|t| t.dtype() != t.tensor().dtype())
+        };
+        let again = converted().filter(|t| t.tensor().dtype().is_quantized());
+        match again.count() {
+            0 => {}
+            count => note(format_args!(
+                "warning: {} quantised already and lose precision twice",
+                match count {
+                    1 => "1 tensor is".to_owned(),
+                    _ => format!("{count} tensors are"),
+                }
+            )),
+        }
+        for tensor in plan.tensors().iter().filter(|t| t.fell_back()) {
+            note(format_args!(
+                "note: {} becomes {}: its rows of {} are not whole blocks of the type of the mix",
+                tensor.tensor().name().escape_default(),
+                tensor.dtype(),
+                tensor.tensor().dims().last().copied().unwrap_or(1),
+            ));
+        }
+    }
+
+    fn tell(&self, plan: &Plan<'_>, seconds: f64) -> anyhow::Result<()> {
+        let tensors = plan.tensors().iter();
+        let bytes_before: u64 = tensors
+            .clone()
+            .map(|t| t.tensor().bytes().len() as u64)
+            .sum();
+        let bytes_after: u64 = tensors.clone().map(|t| t.bytes() as u64).sum();
+        if self.json {
+            return output::write_json(&Report {
+                input: self.input.to_string(),
+                output: self.output.display().to_string(),
+                r#type: self.mix.name(),
+                bytes_before,
+                bytes_after,
+                seconds,
+                tensors: tensors
+                    .map(|t| Tensor {
+                        name: t.tensor().name().to_owned(),
+                        from: t.tensor().dtype().name(),
+                        to: t.dtype().name(),
+                        fell_back: t.fell_back(),
+                    })
+                    .collect(),
+            });
+        }
+        if self.dry_run {
+            let mut table = output::Table::new(&["name", "from", "to"]);
+            for t in tensors {
+                table.row([
+                    t.tensor().name().escape_default().to_string(),
+                    t.tensor().dtype().to_string(),
+                    t.dtype().to_string(),
+                ]);
+            }
+            output::write(&table.render(""))?;
+        }
+        if !self.quiet {
+            note(format_args!(
+                "{} -> {} of tensors as {} in {seconds:.1} s",
+                format::bytes(bytes_before),
+                format::bytes(bytes_after),
+                self.mix
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether both paths lead to one file that is there.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}

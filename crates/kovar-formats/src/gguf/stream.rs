@@ -1,0 +1,96 @@
+//! Writing a GGUF file whose tensors come piece by piece.
+
+use std::io::{self, Write};
+
+use super::writer::GgufWriteError;
+
+/// A GGUF file in the making: the header is written, the data of the tensors follows in the order
+/// in which they were declared, in pieces of any size. Memory holds no more than a piece.
+///
+/// Made by [`GgufWriter::stream`](super::GgufWriter::stream).
+#[derive(Debug)]
+pub struct GgufStream<W: Write> {
+    out: W,
+    alignment: usize,
+    /// Names and sizes in bytes of the tensors that are to come, the next one last.
+    pending: Vec<(String, usize)>,
+    /// Bytes of the next tensor that are written.
+    written: usize,
+}
+
+impl<W: Write> GgufStream<W> {
+    pub(super) fn start(
+        mut out: W,
+        header: &[u8],
+        alignment: usize,
+        mut tensors: Vec<(String, usize)>,
+    ) -> Result<Self, GgufWriteError> {
+        out.write_all(header)?;
+        tensors.reverse();
+        let mut stream = Self {
+            out,
+            alignment,
+            pending: tensors,
+            written: 0,
+        };
+        stream.pad(header.len())?;
+        Ok(stream)
+    }
+
+    /// Writes the next bytes of the tensor that is not yet complete.
+    ///
+    /// # Errors
+    /// The bytes go beyond the end of the tensor or there is none left, or the output fails.
+    pub fn data(&mut self, bytes: &[u8]) -> Result<(), GgufWriteError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let Some((name, size)) = self.pending.last() else {
+            return Err(GgufWriteError::SurplusData {
+                surplus: bytes.len(),
+            });
+        };
+        let size = *size;
+        if bytes.len() > size - self.written {
+            return Err(GgufWriteError::WrongSize {
+                tensor: name.clone(),
+                expected: size,
+                actual: self.written + bytes.len(),
+            });
+        }
+        self.out.write_all(bytes)?;
+        self.written += bytes.len();
+        if self.written == size {
+            self.pending.pop();
+            self.written = 0;
+            self.pad(size)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// A tensor is not complete, or the output fails.
+    pub fn finish(mut self) -> Result<W, GgufWriteError> {
+        if let Some((name, size)) = self.pending.last() {
+            return Err(GgufWriteError::WrongSize {
+                tensor: name.clone(),
+                expected: *size,
+                actual: self.written,
+            });
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Pads after `len` bytes that began aligned.
+    fn pad(&mut self, len: usize) -> Result<(), GgufWriteError> {
+        let padding = len.wrapping_neg() & (self.alignment - 1);
+        io::copy(
+            &mut io::Read::take(io::repeat(0), padding as u64),
+            &mut self.out,
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! Which type each tensor of a file gets.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use kovar_core::DType;
+
+use super::convert::convert;
+use super::mix::{Mix, fall_back};
+use super::{QuantizeError, TensorRule};
+use crate::gguf::{ALIGNMENT_KEY, Gguf, GgufWriteError, GgufWriter, TensorInfo, Value};
+
+pub(crate) const FILE_TYPE_KEY: &str = "general.file_type";
+pub(crate) const QUANTIZATION_VERSION_KEY: &str = "general.quantization_version";
+/// The version of ggml's block layouts.
+pub(crate) const QUANTIZATION_VERSION: u32 = 2;
+
+const OUTPUT: &str = "output.weight";
+const EMBEDDINGS: &str = "token_embd.weight";
+
+/// Parts of the names of matrices that stay as they are: norms, expert gates, position tables, and
+/// the small matrices of recurrent models.
+///
+/// Source: llama.cpp's `llama_model_quantize`.
+const KEPT: &[&str] = &[
+    "_norm.weight",
+    "ffn_gate_inp.weight",
+    "position_embd.weight",
+    "token_types.weight",
+    "attn_rel_b.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "time_mix_first.weight",
+    "time_mix_w0.weight",
+    "time_mix_w1.weight",
+    "time_mix_w2.weight",
+    "time_mix_v0.weight",
+    "time_mix_v1.weight",
+    "time_mix_v2.weight",
+    "time_mix_a0.weight",
+    "time_mix_a1.weight",
+    "time_mix_a2.weight",
+    "time_mix_g1.weight",
+    "time_mix_g2.weight",
+    "time_mix_decay_w1.weight",
+    "time_mix_decay_w2.weight",
+    "time_mix_lerp_fused.weight",
+];
+
+/// The types that the tensors of a file are to have.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    file: &'a Gguf,
+    mix: Mix,
+    tensors: Vec<TensorPlan<'a>>,
+}
+
+/// A tensor and the type that it is to have.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorPlan<'a> {
+    tensor: &'a TensorInfo,
+    dtype: DType,
+    fell_back: bool,
+}
+
+impl<'a> TensorPlan<'a> {
+    /// The tensor in the file that is read.
+    pub fn tensor(&self) -> &'a TensorInfo {
+        self.tensor
+    }
+
+    /// The type that it is to have.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Whether its rows don't fill the blocks of the type that the mix gives it.
+    pub fn fell_back(&self) -> bool {
+        self.fell_back
+    }
+
+    /// Bytes that it is to take.
+    pub fn bytes(&self) -> usize {
+        self.dtype.bytes_for(self.tensor.elements()).unwrap_or(0)
+    }
+}
+
+/// Chooses the types of the tensors of `file`: the first of `rules` that matches, else what `mix`
+/// gives the tensor.
+///
+/// Vectors, norms, integers and the small matrices that llama.cpp doesn't quantise stay as
+/// they are; rules don't apply to them. A matrix whose rows are not whole blocks of the type that
+/// `mix` gives it gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, else F16.
+///
+/// # Errors
+/// A rule matches no tensor that is converted, or gives one a type whose blocks its rows don't
+/// fill.
+pub fn plan<'a>(file: &'a Gguf, mix: Mix, rules: &[TensorRule]) -> Result<Plan<'a>, QuantizeError> {
+    let wanted = mix_types(mix, file.tensors().map(|t| (t.name(), t.dtype(), t.dims())));
+    let mut used = vec![false; rules.len()];
+    let mut tensors = Vec::with_capacity(file.tensors().len());
+    for (tensor, wanted) in file.tensors().zip(wanted) {
+        let name = tensor.name();
+        let Some(wanted) = wanted else {
+            tensors.push(TensorPlan {
+                tensor,
+                dtype: tensor.dtype(),
+                fell_back: false,
+            });
+            continue;
+        };
+        let row = tensor.dims().last().copied().unwrap_or(1);
+        let mut dtype = fall_back(wanted, row);
+        let mut fell_back = dtype != wanted;
+        for (rule, used) in rules.iter().zip(&mut used).rev() {
+            if rule.matches(name) {
+                *used = true;
+                dtype = rule.dtype();
+                fell_back = false;
+            }
+        }
+        if !row.is_multiple_of(dtype.block_len()) {
+            return Err(QuantizeError::PartialBlock {
+                tensor: name.to_owned(),
+                dtype,
+                row,
+            });
+        }
+        tensors.push(TensorPlan {
+            tensor,
+            dtype,
+            fell_back,
+        });
+    }
+    match rules.iter().zip(used).find(|(_, used)| !used) {
+        Some((rule, _)) => Err(QuantizeError::UnusedRule {
+            pattern: rule.pattern().to_owned(),
+        }),
+        None => Ok(Plan { file, mix, tensors }),
+    }
+}
+
+/// The types that `mix` gives to tensors of these names, dtypes and dims, before any fall-back;
+/// `None` for those that stay as they are.
+pub(crate) fn mix_types<'t>(
+    mix: Mix,
+    tensors: impl Iterator<Item = (&'t str, DType, &'t [usize])> + Clone,
+) -> Vec<Option<DType>> {
+    let has_output = tensors.clone().any(|(name, ..)| name == OUTPUT);
+    let count = |part: &str| {
+        tensors
+            .clone()
+            .filter(|(name, ..)| name.contains(part))
+            .count()
+    };
+    let (n_values, n_downs) = (count("attn_v.weight"), count("ffn_down"));
+    let (mut values, mut downs) = (0, 0);
+    let wanted = |(name, dtype, dims): (&str, DType, &[usize])| {
+        if !is_converted(name, dtype, dims) {
+            None
+        } else if name == OUTPUT || name == EMBEDDINGS && !has_output {
+            Some(mix.output())
+        } else if name.contains("attn_v.weight") {
+            values += 1;
+            Some(mix.value(values - 1, n_values))
+        } else if name.contains("attn_qkv.weight") {
+            Some(mix.fused())
+        } else if name.contains("ffn_down") {
+            downs += 1;
+            // Layers of experts may have several down projections.
+            Some(mix.down(layer(name).unwrap_or(downs - 1), n_downs))
+        } else {
+            Some(mix.base())
+        }
+    };
+    tensors.clone().map(wanted).collect()
+}
+
+fn is_converted(name: &str, dtype: DType, dims: &[usize]) -> bool {
+    dtype != DType::I32
+        && name.ends_with("weight")
+        && is_matrix(dims)
+        && !KEPT.iter().any(|part| name.contains(part))
+}
+
+/// Whether the dims are more than those of a vector; outer dims of 1 don't count.
+fn is_matrix(dims: &[usize]) -> bool {
+    let outer = dims.len().saturating_sub(1);
+    dims.iter().take(outer).any(|&dim| dim > 1)
+}
+
+/// The layer in a name such as `blk.3.ffn_down.weight`.
+fn layer(name: &str) -> Option<usize> {
+    let (index, _) = name.strip_prefix("blk.")?.split_once('.')?;
+    index.parse().ok()
+}
+
+impl<'a> Plan<'a> {
+    /// The tensors in the order of the file.
+    pub fn tensors(&self) -> &[TensorPlan<'a>] {
+        &self.tensors
+    }
+
+    /// Writes the file at `path`, replacing one that is already there.
+    ///
+    /// Metadata is kept in order; `general.file_type` and `general.quantization_version` are set.
+    /// `progress` hears of every piece, with the bytes of source tensors that it took, and may stop
+    /// the conversion. `threads` threads convert.
+    ///
+    /// # Errors
+    /// A tensor does not stay finite in its type, the file cannot be written, or `progress`
+    /// stopped it. No file is left then.
+    pub fn write_file(
+        &self,
+        path: impl AsRef<Path>,
+        threads: usize,
+        progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<(), QuantizeError> {
+        let mut writer = self.writer()?;
+        for tensor in &self.tensors {
+            writer.tensor_later(tensor.tensor.name(), tensor.dtype, tensor.tensor.dims())?;
+        }
+        writer.stream_file(path, |stream| {
+            for tensor in &self.tensors {
+                convert(tensor, threads, progress, &mut |bytes| stream.data(bytes))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A writer with the metadata.
+    fn writer(&self) -> Result<GgufWriter, GgufWriteError> {
+        let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
+        let set: [(&str, Value); 2] = [
+            (FILE_TYPE_KEY, self.mix.file_type().into()),
+            (QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION.into()),
+        ];
+        let metadata = self.file.metadata();
+        for (key, value) in metadata.iter().filter(|(key, _)| *key != ALIGNMENT_KEY) {
+            let replaced = set.iter().find(|(other, _)| *other == key);
+            writer.metadata(key, replaced.map_or(value, |(_, value)| value).clone())?;
+        }
+        for (key, value) in set.into_iter().filter(|(key, _)| !metadata.contains(key)) {
+            writer.metadata(key, value)?;
+        }
+        Ok(writer)
+    }
+}

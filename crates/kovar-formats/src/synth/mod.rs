@@ -1,0 +1,16 @@
+//! Model files of real shapes with random weights, for measuring speed without the real weights.
+//!
+//! Weights are approximately Gaussian around 0 with a standard deviation of `1 / sqrt(row)`, less in
+//! the projections that are added to the hidden state, so that activations stay finite. Norms are 1.
+//! Encoding every element would take most of the time, so each kind of matrix has a pool of encoded
+//! pieces of rows, and its rows are put together from randomly chosen pieces: the numbers repeat,
+//! which no kernel's speed depends on. One seed gives the same bytes everywhere.
+//!
+//! The files have no tokenizer (`tokenizer.ggml.model` is `none`).
+
+mod random;
+mod shape;
+mod write;
+
+pub use shape::Shape;
+pub use write::{SynthError, write_file};
