@@ -46,7 +46,7 @@ pub use pad::Pad;
 pub use reduce::{Reduce, ReduceKind};
 pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
-pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
+pub use rope::{Pairing, Rope, RopeAngles, RopeScaling, RopeSpec};
 pub use rope_apply::RopeApply;
 pub use rules::{Cost, Operands, TensorSpec};
 pub use scale::Scale;
