@@ -10,7 +10,7 @@ const POSITIONS: [i32; 7] = [0, 1, 2, 63, 1000, 8191, 131_071];
 /// Compares the table with cos and sin of `angle(pair) * position`, times `magnitude`.
 fn check(spec: &RopeSpec, magnitude: f64, angle: impl Fn(usize) -> f64) {
     let mut table = vec![f32::NAN; POSITIONS.len() * spec.row_len()];
-    spec.fill_table(&POSITIONS, &mut table);
+    spec.angles().fill_table(&POSITIONS, &mut table);
     let pairs = spec.n_rot / 2;
     for (row, position) in POSITIONS.into_iter().enumerate() {
         for pair in 0..pairs {

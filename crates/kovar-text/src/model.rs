@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kovar_core::DType;
 use kovar_core::backend::Backend;
 use kovar_core::error::GraphError;
+use kovar_core::ops::RopeAngles;
 use kovar_formats::Gguf;
 use kovar_runtime::{
     CompileError, HostSlice, Plan, Policy, RunError, Session, SessionError, compile,
@@ -136,6 +137,7 @@ pub enum LogitsOf {
 pub struct Model {
     file: Gguf,
     architecture: Box<dyn Architecture>,
+    rope: RopeAngles,
     session: Session,
     steps: HashMap<StepShape, Step>,
     context: usize,
@@ -181,6 +183,7 @@ impl Model {
         }
         let mut model = Self {
             file,
+            rope: architecture.rope().angles(),
             architecture,
             session,
             steps: HashMap::new(),
@@ -310,7 +313,7 @@ impl Model {
         let first = self.tokens.len();
         let valid = tokens.len();
         let vocab_len = self.vocab_len();
-        let rope = self.architecture.rope();
+        let rope = &self.rope;
         let inputs = &mut self.inputs;
         let step = &self.steps[&shape];
 

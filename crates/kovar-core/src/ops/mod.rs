@@ -65,7 +65,7 @@ pub use quantize_rows::QuantizeRows;
 pub use reduce::{Reduce, ReduceKind};
 pub use repeat::Repeat;
 pub use rms_norm::RmsNorm;
-pub use rope::{Pairing, Rope, RopeScaling, RopeSpec};
+pub use rope::{Pairing, Rope, RopeAngles, RopeScaling, RopeSpec};
 pub use rope_apply::RopeApply;
 pub use row_scales::RowScales;
 pub use rules::{Cost, Operands, TensorSpec};

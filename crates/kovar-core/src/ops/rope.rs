@@ -19,7 +19,7 @@ pub enum Pairing {
 ///
 /// - `x`: F32, F16 or BF16, `[.., tokens, heads, head_dim]`.
 /// - `table`: F32 `[tokens, n_rot / 2, 2]`, cos and sin of each angle, made on the host by
-///   [`RopeSpec::fill_table`]. `n_rot <= head_dim`; the elements from `n_rot` on are copied.
+///   [`RopeAngles::fill_table`]. `n_rot <= head_dim`; the elements from `n_rot` on are copied.
 /// - result: dtype and dims of `x`. In place on `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rope {
@@ -179,7 +179,17 @@ impl RopeSpec {
                 original_context,
             } => {
                 let rotations = original_context * frequency / std::f64::consts::TAU;
-                let ramp = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor);
+                let width = high_freq_factor - low_freq_factor;
+                // A ramp of no width is a step.
+                let ramp = if width > 0.0 {
+                    (rotations - low_freq_factor) / width
+                } else {
+                    if rotations < low_freq_factor {
+                        0.0
+                    } else {
+                        1.0
+                    }
+                };
                 mix(frequency / factor, frequency, ramp)
             }
             RopeScaling::Yarn {
@@ -203,17 +213,41 @@ impl RopeSpec {
         }
     }
 
+    /// The angles, for filling tables.
+    pub fn angles(&self) -> RopeAngles {
+        let (frequencies, magnitude) = self.frequencies();
+        RopeAngles {
+            frequencies,
+            magnitude,
+        }
+    }
+}
+
+/// The angles of a [`RopeSpec`], computed once and good for any number of tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeAngles {
+    /// Radians per token of each pair.
+    frequencies: Vec<f64>,
+    /// The factor on cos and sin.
+    magnitude: f64,
+}
+
+impl RopeAngles {
+    /// Elements of a table row: cos and sin of each pair.
+    pub fn row_len(&self) -> usize {
+        self.frequencies.len() * 2
+    }
+
     /// Writes cos and sin of every pair for each position into `table`, row by row, computed in
     /// f64. `table` has [`row_len`](Self::row_len) elements for each position; what it has beyond
     /// that is left alone.
     pub fn fill_table(&self, positions: &[i32], table: &mut [f32]) {
-        let (frequencies, magnitude) = self.frequencies();
         let rows = table.chunks_exact_mut(self.row_len().max(1));
         for (&position, row) in positions.iter().zip(rows) {
-            for (pair, frequency) in row.chunks_exact_mut(2).zip(&frequencies) {
+            for (pair, frequency) in row.chunks_exact_mut(2).zip(&self.frequencies) {
                 let (sin, cos) = (f64::from(position) * frequency).sin_cos();
-                pair[0] = (cos * magnitude) as f32;
-                pair[1] = (sin * magnitude) as f32;
+                pair[0] = (cos * self.magnitude) as f32;
+                pair[1] = (sin * self.magnitude) as f32;
             }
         }
     }
@@ -246,6 +280,24 @@ mod tests {
     }
 
     #[test]
+    fn llama3_scaling_without_a_ramp_is_a_step() {
+        let mut spec = RopeSpec::new(8, 10_000.0);
+        let (plain, _) = spec.frequencies();
+        // The first pair turns once in this context exactly, on both sides of the ramp.
+        for high_freq_factor in [1.0, 0.5] {
+            spec.scaling = RopeScaling::Llama3 {
+                factor: 8.0,
+                low_freq_factor: 1.0,
+                high_freq_factor,
+                original_context: std::f64::consts::TAU,
+            };
+            let (scaled, _) = spec.frequencies();
+            assert_eq!(scaled[0], plain[0]);
+            assert_eq!(scaled[1], plain[1] / 8.0);
+        }
+    }
+
+    #[test]
     fn yarn_interpolates_slow_dimensions_only() {
         let mut spec = RopeSpec::new(64, 10_000.0);
         let (plain, _) = spec.frequencies();
@@ -261,7 +313,7 @@ mod tests {
         assert_eq!(scaled[31], plain[31] / 4.0);
         assert_eq!(magnitude, 1.25);
         let mut table = vec![0.0; 64];
-        spec.fill_table(&[0], &mut table);
+        spec.angles().fill_table(&[0], &mut table);
         assert_eq!(table[..2], [1.25, 0.0]);
     }
 }

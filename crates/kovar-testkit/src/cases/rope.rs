@@ -156,7 +156,7 @@ fn case(turn: Turn) -> Case {
             let mut table = vec![0.0; tokens * spec.row_len()];
             let positions: Vec<i32> = (from..).take(tokens).collect();
             if n_rot > 0 {
-                spec.fill_table(&positions, &mut table);
+                spec.angles().fill_table(&positions, &mut table);
             }
             let angles = Fill::Values(table.into_iter().map(f64::from).collect());
             let x = setup.operand("x", Place::Temp, dtype, &dims, form, fill)?;

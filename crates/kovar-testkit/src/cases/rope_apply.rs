@@ -134,7 +134,7 @@ fn rotations(from: i32, tokens: usize, d: usize) -> Fill {
     let spec = RopeSpec::new(d, 10_000.0);
     let mut angles = vec![0.0; tokens * spec.row_len()];
     let positions: Vec<i32> = (from..).take(tokens).collect();
-    spec.fill_table(&positions, &mut angles);
+    spec.angles().fill_table(&positions, &mut angles);
     let matrices = angles.as_chunks::<2>().0.iter();
     let matrices = matrices.flat_map(|&[cos, sin]| [cos, -sin, sin, cos]);
     Fill::Values(matrices.map(f64::from).collect())
