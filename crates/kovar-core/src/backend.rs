@@ -284,6 +284,14 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Memory of `bytes` bytes, aligned to [`DeviceInfo::alignment`], of unspecified content.
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError>;
 
+    /// Memory of `bytes` zero bytes, aligned to [`DeviceInfo::alignment`]. Pages that are not
+    /// touched need not be committed.
+    fn alloc_zeroed(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        let buffer = self.alloc(bytes)?;
+        self.queue().fill(&buffer, 0, bytes, 0)?;
+        Ok(buffer)
+    }
+
     /// Makes host bytes readable by the device, without a copy where that is possible.
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError>;
 

@@ -204,6 +204,14 @@ pub enum GraphError {
         /// The storage's kind, in lower case.
         kind: &'static str,
     },
+    /// A run-time scalar without a value that a run may give.
+    #[error("scalar `{name}` has the maximum {max}, it must be at least 0")]
+    ScalarMax {
+        /// The scalar's name.
+        name: String,
+        /// The maximum asked for.
+        max: i32,
+    },
     /// An id that belongs to no value or scalar of this graph.
     #[error("{what} {index} does not exist in this graph")]
     UnknownId {
@@ -291,6 +299,18 @@ pub enum DeviceError {
         device: String,
         /// The storage's name.
         storage: String,
+    },
+    /// A node whose result lies on bytes of an operand on another storage.
+    #[error("{device}: {op}: storage `{result}` is bound to bytes of operand storage `{operand}`")]
+    Aliased {
+        /// The device's id.
+        device: String,
+        /// The operation.
+        op: &'static str,
+        /// The name of the storage that it writes.
+        result: String,
+        /// The name of the operand's storage.
+        operand: String,
     },
     /// A weight whose bytes do not have its size.
     #[error("{device}: weight `{weight}` takes {expected} bytes, {found} were given")]

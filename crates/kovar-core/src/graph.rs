@@ -357,6 +357,12 @@ impl Graph {
                 kind: "scalar",
             });
         }
+        if max < 0 {
+            return Err(GraphError::ScalarMax {
+                name: name.to_owned(),
+                max,
+            });
+        }
         self.scalars.push(Scalar {
             name: name.to_owned(),
             max,
@@ -633,7 +639,7 @@ impl Graph {
                         !value.dtype.is_quantized()
                             || layout.dims().from_end(0) == value.dims().from_end(0)
                     })
-                    .ok_or("a size is neither 1 nor the wanted one")
+                    .ok_or("a size is neither 1 nor the wanted one, or there would be too many elements")
             },
         )
     }

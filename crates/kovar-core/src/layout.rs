@@ -207,8 +207,9 @@ impl Layout {
     }
 
     /// Repeats dimensions of size 1, and adds outer ones, until the dims are `dims`; `None` if a
-    /// size is neither 1 nor the wanted one.
+    /// size is neither 1 nor the wanted one, or the element count overflows.
     pub fn broadcast_to(&self, dims: Dims) -> Option<Self> {
+        dims.elements()?;
         let added = dims.rank().checked_sub(self.dims.rank())?;
         let mut strides = [0; MAX_RANK];
         for (at, stride) in strides.iter_mut().enumerate().take(dims.rank()).skip(added) {
@@ -321,6 +322,7 @@ mod tests {
         assert!(broadcast.repeats_elements());
         assert_eq!(broadcast.span(), 0..3);
         assert!(layout.broadcast_to(dims(&[4, 4])).is_none());
+        assert!(layout.broadcast_to(dims(&[1 << 40, 3, 1 << 40])).is_none());
     }
 
     #[test]

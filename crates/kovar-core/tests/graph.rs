@@ -305,3 +305,32 @@ fn an_updated_operand_is_written_and_overlaps_nothing_else() {
         "{error}"
     );
 }
+
+#[test]
+fn a_scalar_that_no_run_could_give_is_refused() {
+    let mut graph = Graph::new();
+    let error = graph.scalar("a", -5).unwrap_err();
+    assert!(matches!(error, GraphError::ScalarMax { max: -5, .. }));
+    assert!(graph.scalars().is_empty());
+    graph.scalar("a", 0).unwrap();
+}
+
+#[test]
+fn a_broadcast_of_too_many_elements_is_refused() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[1]).unwrap();
+    let error = graph.broadcast_to(x, &[1 << 40, 1 << 40]).unwrap_err();
+    assert!(matches!(error, GraphError::View { .. }));
+}
+
+#[test]
+fn the_cost_of_a_huge_product_saturates() {
+    let mut graph = Graph::new();
+    let w = graph.input("w", DType::F32, &[1]).unwrap();
+    let x = graph.input("x", DType::F32, &[1]).unwrap();
+    let w = graph.broadcast_to(w, &[16, 1 << 58]).unwrap();
+    let x = graph.broadcast_to(x, &[16, 1 << 58]).unwrap();
+    graph.matmul(w, x).unwrap();
+    let node = graph.node_ids().next().and_then(|id| graph.node(id));
+    assert_eq!(node.unwrap().cost().flops, u64::MAX);
+}

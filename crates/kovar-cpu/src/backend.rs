@@ -13,7 +13,7 @@ use kovar_core::{HostBytes, NodeRef, Storage};
 
 use crate::buffer::{ALIGN, OutOfHostMemory};
 use crate::machine;
-use crate::memory::{Block, CpuMemory, PreparedWeight};
+use crate::memory::{Block, CpuMemory, DeviceBuffer, PreparedWeight};
 use crate::ops;
 use crate::pack::PackedLayout;
 use crate::pool::{PoolError, ThreadPool};
@@ -70,6 +70,9 @@ pub enum CpuError {
 
 /// What the backend, its queue and its programs share.
 pub(crate) struct Shared {
+    /// Tells this device's buffers from those of another CPU device, whose queue does not exclude
+    /// this one's.
+    owner: Arc<()>,
     pub(crate) info: DeviceInfo,
     pub(crate) pool: ThreadPool,
     pub(crate) level: SimdLevel,
@@ -84,7 +87,14 @@ impl Shared {
         buffer: &'b Buffer,
         what: &'static str,
     ) -> Result<&'b CpuMemory, DeviceError> {
-        buffer.downcast().ok_or_else(|| self.foreign(what))
+        buffer
+            .downcast::<DeviceBuffer>()
+            .and_then(|buffer| buffer.memory_of(&self.owner))
+            .ok_or_else(|| self.foreign(what))
+    }
+
+    fn buffer(&self, memory: CpuMemory) -> Buffer {
+        Buffer::new(Arc::new(DeviceBuffer::new(self.owner.clone(), memory)))
     }
 
     pub(crate) fn foreign(&self, what: &'static str) -> DeviceError {
@@ -132,6 +142,7 @@ impl CpuBackend {
         let product = product::Kernels::for_level(level).ok_or(CpuError::Simd { level })?;
         let threads = options.threads.unwrap_or_else(machine::usable_threads);
         let shared = Arc::new(Shared {
+            owner: Arc::new(()),
             info: DeviceInfo {
                 id: "cpu".to_owned(),
                 kind: DeviceKind::Cpu,
@@ -187,12 +198,17 @@ impl Backend for CpuBackend {
 
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
         let block = self.shared.block(bytes, "a buffer")?;
-        Ok(Buffer::new(Arc::new(CpuMemory::Owned(block))))
+        Ok(self.shared.buffer(CpuMemory::Owned(block)))
+    }
+
+    fn alloc_zeroed(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        // Blocks begin as zeros, and large ones get their pages when they are first written.
+        self.alloc(bytes)
     }
 
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
         let memory = CpuMemory::Imported(bytes.clone());
-        Ok((Buffer::new(Arc::new(memory)), Import::Shared))
+        Ok((self.shared.buffer(memory), Import::Shared))
     }
 
     /// A quantised matrix that a product of default precision multiplies with is repacked;
@@ -247,7 +263,7 @@ impl Backend for CpuBackend {
                 PreparedWeight::packed(bytes.clone(), layout, block)
             }
         };
-        Ok(Buffer::new(Arc::new(CpuMemory::Weight(prepared))))
+        Ok(self.shared.buffer(CpuMemory::Weight(prepared)))
     }
 
     fn compile(

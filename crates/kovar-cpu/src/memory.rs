@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use kovar_core::HostBytes;
 use kovar_core::backend::DeviceMemory;
@@ -171,7 +172,36 @@ impl CpuMemory {
     }
 }
 
-impl DeviceMemory for CpuMemory {
+/// Memory with the device that it belongs to.
+#[derive(Debug)]
+pub(crate) struct DeviceBuffer {
+    owner: Arc<()>,
+    memory: CpuMemory,
+}
+
+impl DeviceBuffer {
+    pub(crate) fn new(owner: Arc<()>, memory: CpuMemory) -> Self {
+        Self { owner, memory }
+    }
+
+    /// The memory, if it belongs to the device of `owner`.
+    pub(crate) fn memory_of(&self, owner: &Arc<()>) -> Option<&CpuMemory> {
+        Arc::ptr_eq(&self.owner, owner).then_some(&self.memory)
+    }
+}
+
+impl DeviceMemory for DeviceBuffer {
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl CpuMemory {
+    /// The bytes of memory that it takes.
     fn len(&self) -> usize {
         match self {
             CpuMemory::Weight(weight) => match &weight.packed {
@@ -180,10 +210,6 @@ impl DeviceMemory for CpuMemory {
             },
             _ => self.bytes().1,
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

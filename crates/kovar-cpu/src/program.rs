@@ -199,6 +199,39 @@ impl<'a> Resolver<'a> {
     }
 }
 
+/// Verifies that what a node writes lies apart from its operands on other storages, as kernels
+/// rely on.
+fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result<(), DeviceError> {
+    let output = node.output();
+    let Some(target) = memory.get(output.storage) else {
+        return Ok(());
+    };
+    let range = |value: &Value, offset: usize| {
+        let start = offset;
+        start..start.saturating_add(node.storage_of(value).bytes)
+    };
+    let written = range(output, target.offset);
+    for value in node
+        .inputs()
+        .filter(|value| value.storage != output.storage)
+    {
+        let Some(source) = memory.get(value.storage) else {
+            continue;
+        };
+        let read = range(value, source.offset);
+        let start = read.start.max(written.start);
+        if source.buffer.is(&target.buffer) && start < read.end.min(written.end) {
+            return Err(DeviceError::Aliased {
+                device: shared.info.id.clone(),
+                op: node.op().name(),
+                result: node.storage_of(output).name.clone(),
+                operand: node.storage_of(value).name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// A compiled segment.
 pub(crate) struct CpuProgram {
     kernels: Vec<Box<dyn Kernel>>,
@@ -227,6 +260,7 @@ impl CpuProgram {
             if let Support::No(reason) = ops::supports(node) {
                 return Err(shared.unsupported(reason));
             }
+            check_apart(shared, node, memory)?;
         }
         let mut kernels = Vec::with_capacity(nodes.len());
         let mut names = Vec::with_capacity(nodes.len());

@@ -6,7 +6,7 @@ use kovar_core::backend::{
     Backend, Binding, Buffer, DeviceMemory, Import, MemoryMap, Program, Segment, WeightUse,
 };
 use kovar_core::error::DeviceError;
-use kovar_core::ops::{Attention, Matmul, Op, Precision};
+use kovar_core::ops::{Attention, Matmul, Op, Pairing, Precision};
 use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, ValueId, quant};
 use kovar_cpu::simd::SimdLevel;
 use kovar_cpu::{CpuBackend, CpuError, CpuOptions};
@@ -148,8 +148,85 @@ fn memory_and_programs_of_another_device_are_refused() {
     let mut memory = MemoryMap::new();
     bind_rest(&backend, &graph, &mut memory);
     let program = compile(&backend, &graph, &memory).unwrap();
+    let own = other.alloc(16).unwrap();
+    let mine = backend.alloc(16).unwrap();
+    let host = HostBytes::new(Arc::new(vec![0u8; 16]));
+    let (imported, _) = backend.import_host(&host).unwrap();
+    for result in [
+        other.queue().write(&mine, 0, &[1]),
+        other.queue().fill(&mine, 0, 1, 1),
+        other.queue().read_into(&imported, 0, &mut [0]),
+        other.queue().copy(&mine, 0, &own, 0, 4),
+        other.queue().copy(&own, 0, &mine, 0, 4),
+        compile(&other, &graph, &memory).map(drop),
+    ] {
+        assert!(
+            matches!(result, Err(DeviceError::Foreign { .. })),
+            "{result:?}"
+        );
+    }
     let result = other.queue().launch(&*program, &[]);
     assert!(matches!(result, Err(DeviceError::Foreign { .. })));
+}
+
+#[test]
+fn a_result_bound_to_bytes_of_an_operand_is_refused() {
+    let backend = backend();
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[32]).unwrap();
+    let y = graph.scale(x, 2.0).unwrap();
+    let buffer = backend.alloc(256).unwrap();
+    let bound = |offset| {
+        let mut memory = MemoryMap::new();
+        for (value, offset) in [(x, 0), (y, offset)] {
+            let buffer = buffer.clone();
+            memory.bind(storage(&graph, value), Binding { buffer, offset });
+        }
+        compile(&backend, &graph, &memory).map(drop)
+    };
+    for offset in [0, 64, 124] {
+        let result = bound(offset);
+        assert!(
+            matches!(&result, Err(DeviceError::Aliased { operand, .. }) if operand == "x"),
+            "{offset}: {result:?}"
+        );
+    }
+    bound(128).unwrap();
+}
+
+#[test]
+fn a_table_of_angles_at_an_odd_byte_turns_alike() {
+    let backend = backend();
+    let mut graph = Graph::new();
+    let x = graph.state("x", DType::F32, &[1, 2, 1, 8]).unwrap();
+    let table = graph.input("table", DType::F32, &[2, 4, 2]).unwrap();
+    let y = graph.rope_in_place(x, table, Pairing::Normal).unwrap();
+    let angles: Vec<f32> = (0..16).map(|i| i as f32 / 8.0 - 1.0).collect();
+    let values: Vec<f32> = (0..16).map(|i| i as f32).collect();
+    let turned = [0, 1, 2, 3].map(|odd| {
+        let mut host = vec![0; odd];
+        host.extend(bytes(&angles));
+        let (buffer, _) = backend
+            .import_host(&HostBytes::new(Arc::new(host)))
+            .unwrap();
+        let mut memory = MemoryMap::new();
+        memory.bind(
+            storage(&graph, table),
+            Binding {
+                buffer,
+                offset: odd,
+            },
+        );
+        bind_rest(&backend, &graph, &mut memory);
+        let program = compile(&backend, &graph, &memory).unwrap();
+        let target = memory.get(storage(&graph, y)).unwrap().buffer.clone();
+        let queue = backend.queue();
+        queue.write(&target, 0, &bytes(&values)).unwrap();
+        queue.launch(&*program, &[]).unwrap();
+        floats(&queue.read(&target, 0, 64).unwrap().wait().unwrap())
+    });
+    assert_ne!(turned[0], values);
+    assert!(turned.iter().all(|other| *other == turned[0]));
 }
 
 #[test]

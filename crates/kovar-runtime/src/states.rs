@@ -65,7 +65,7 @@ impl States {
         })
     }
 
-    /// The memory of a state, made and filled with zeros at its first use.
+    /// The memory of a state, made of zeros at its first use.
     pub(crate) fn get_or_create(
         &mut self,
         storage: &Storage,
@@ -85,8 +85,18 @@ impl States {
                 max: info.max_buffer_bytes,
             });
         }
-        let buffer = backend.alloc(storage.bytes.max(1))?;
-        backend.queue().fill(&buffer, 0, storage.bytes, 0)?;
+        let others = self.bytes(device.index());
+        let total = others.saturating_add(storage.bytes);
+        if let Some(memory) = info.memory_bytes.filter(|&memory| total as u64 > memory) {
+            return Err(CompileError::StatesTooLarge {
+                storage: storage.name.clone(),
+                bytes: storage.bytes,
+                others,
+                device: info.id.clone(),
+                memory,
+            });
+        }
+        let buffer = backend.alloc_zeroed(storage.bytes.max(1))?;
         self.by_name.insert(storage.name.clone(), self.states.len());
         self.states.push(State {
             info: StateInfo {

@@ -71,7 +71,7 @@ impl Rules for Arange {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        2 * count(output)
+        count(output).saturating_mul(2)
     }
 }
 

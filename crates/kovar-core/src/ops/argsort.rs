@@ -65,7 +65,7 @@ impl Rules for Argsort {
     fn flops(&self, inputs: &[&Value], _output: &Value) -> u64 {
         let x = inputs.iter().map(|x| {
             let n = x.dims().from_end(0).max(1) as u64;
-            count(x) * u64::from(n.ilog2().max(1))
+            count(x).saturating_mul(u64::from(n.ilog2().max(1)))
         });
         x.sum()
     }

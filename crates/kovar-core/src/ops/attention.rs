@@ -168,7 +168,8 @@ impl Rules for Attention {
         let (Some(q), Some(k)) = (inputs.first(), inputs.get(1)) else {
             return 0;
         };
-        2 * k.dims().from_end(2) as u64 * (count(q) + count(output))
+        let each = count(q).saturating_add(count(output)).saturating_mul(2);
+        each.saturating_mul(k.dims().from_end(2) as u64)
     }
 }
 

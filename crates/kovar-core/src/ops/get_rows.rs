@@ -51,7 +51,7 @@ impl Rules for GetRows {
         });
         Cost {
             flops: 0,
-            bytes_read: rows * (row_bytes + 4),
+            bytes_read: row_bytes.saturating_add(4).saturating_mul(rows),
             bytes_written: touched_bytes(output),
         }
     }

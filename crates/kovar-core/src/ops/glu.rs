@@ -65,7 +65,7 @@ impl Rules for Glu {
             GluKind::Geglu => 9,
             GluKind::Reglu => 2,
         };
-        each * count(output)
+        count(output).saturating_mul(each)
     }
 }
 

@@ -61,7 +61,7 @@ impl Rules for GroupNorm {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        6 * count(output)
+        count(output).saturating_mul(6)
     }
 }
 

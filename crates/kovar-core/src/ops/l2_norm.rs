@@ -45,7 +45,7 @@ impl Rules for L2Norm {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        3 * count(output)
+        count(output).saturating_mul(3)
     }
 }
 

@@ -55,7 +55,7 @@ impl Rules for LayerNorm {
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        (5 + inputs.len() as u64) * count(output)
+        count(output).saturating_mul(5 + inputs.len() as u64)
     }
 }
 

@@ -68,7 +68,7 @@ impl Rules for Matmul {
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
         let k = inputs.first().map_or(0, |w| w.dims().from_end(0)) as u64;
-        2 * k * count(output)
+        count(output).saturating_mul(k).saturating_mul(2)
     }
 }
 

@@ -51,7 +51,7 @@ impl Rules for RmsNorm {
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        (2 + inputs.len() as u64) * count(output)
+        count(output).saturating_mul(2 + inputs.len() as u64)
     }
 }
 

@@ -65,7 +65,7 @@ impl Rules for Rope {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        3 * count(output)
+        count(output).saturating_mul(3)
     }
 }
 

@@ -72,7 +72,7 @@ impl Rules for RopeApply {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        3 * count(output)
+        count(output).saturating_mul(3)
     }
 }
 

@@ -252,8 +252,8 @@ pub(super) trait Rules {
         let updated: u64 = updated.map(|(_, value)| touched_bytes(value)).sum();
         Cost {
             flops: self.flops(inputs, output),
-            bytes_read: inputs.iter().map(|value| touched_bytes(value)).sum(),
-            bytes_written: touched_bytes(output) + updated,
+            bytes_read: total_bytes(inputs),
+            bytes_written: touched_bytes(output).saturating_add(updated),
         }
     }
 }
@@ -270,7 +270,14 @@ pub(super) fn touched_bytes(value: &Value) -> u64 {
             product.saturating_mul(size as u64)
         });
     let distinct = if layout.elements() == 0 { 0 } else { distinct };
-    distinct.div_ceil(value.dtype.block_len() as u64) * value.dtype.block_bytes() as u64
+    let blocks = distinct.div_ceil(value.dtype.block_len() as u64);
+    blocks.saturating_mul(value.dtype.block_bytes() as u64)
+}
+
+/// Bytes of the distinct elements of several values.
+pub(super) fn total_bytes(values: &[&Value]) -> u64 {
+    let bytes = values.iter().map(|value| touched_bytes(value));
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// Elements of a value, for counting operations.

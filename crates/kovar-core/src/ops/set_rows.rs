@@ -1,6 +1,6 @@
 //! Writes rows by index, such as the keys and values of a cache.
 
-use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, touched_bytes};
+use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, total_bytes, touched_bytes};
 use super::{Cost, Op};
 use crate::DType;
 use crate::error::GraphError;
@@ -76,8 +76,8 @@ impl Rules for SetRows {
         let all_rows = output.dims().first().map_or(1, |&rows| rows as u64).max(1);
         Cost {
             flops: 0,
-            bytes_read: inputs.iter().map(|value| touched_bytes(value)).sum(),
-            bytes_written: touched_bytes(output) / all_rows * rows,
+            bytes_read: total_bytes(inputs),
+            bytes_written: (touched_bytes(output) / all_rows).saturating_mul(rows),
         }
     }
 }

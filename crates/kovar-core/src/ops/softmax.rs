@@ -65,7 +65,7 @@ impl Rules for Softmax {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        6 * count(output)
+        count(output).saturating_mul(6)
     }
 }
 

@@ -89,7 +89,7 @@ impl Rules for TimestepEmbedding {
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {
-        8 * count(output)
+        count(output).saturating_mul(8)
     }
 }
 

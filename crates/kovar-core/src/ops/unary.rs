@@ -131,7 +131,7 @@ impl Rules for Unary {
             UnaryKind::Gelu | UnaryKind::GeluTanh | UnaryKind::GeluQuick => 8,
             _ => 1,
         };
-        each * count(output)
+        count(output).saturating_mul(each)
     }
 }
 

@@ -59,14 +59,14 @@ impl Rope {
         (self.walk.row_len() + 2 * self.pairs).next_multiple_of(16)
     }
 
-    /// The row of the table of a token: in place if it has no gaps, else copied to `buffer`.
+    /// The row of the table of a token: in place if it is aligned and has no gaps, else copied to `buffer`.
     ///
     /// # Safety
     /// As [`Kernel::run`]; the token exists and `buffer` has room for the row.
     unsafe fn angles(&self, token: usize, buffer: *mut f32) -> *const f32 {
         let [token_stride, pair_stride, stride] = self.table_strides;
         let row = self.table.get().wrapping_add(token * token_stride);
-        if (pair_stride == 8 || self.pairs <= 1) && stride == 4 {
+        if (pair_stride == 8 || self.pairs <= 1) && stride == 4 && row.cast::<f32>().is_aligned() {
             return row.cast();
         }
         for i in 0..2 * self.pairs {
