@@ -67,23 +67,6 @@ pub enum SessionError {
         /// Bytes given.
         found: usize,
     },
-    /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
-    #[error(
-        "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \
-         {memory} bytes of memory; a smaller context takes less"
-    )]
-    StatesTooLarge {
-        /// The storage's name.
-        storage: String,
-        /// Its size.
-        bytes: usize,
-        /// The size of the states made before it.
-        others: usize,
-        /// The device's id.
-        device: String,
-        /// The device's memory.
-        memory: u64,
-    },
     /// A plan that breaks an invariant: a defect of a pass.
     #[error("the plan is wrong: {0}")]
     Invalid(#[from] Violation),
@@ -191,6 +174,23 @@ pub enum CompileError {
         result: String,
         /// The devices that refuse it, and why.
         refusals: Refusals,
+    },
+    /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
+    #[error(
+        "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \
+         {memory} bytes of memory; a smaller context takes less"
+    )]
+    StatesTooLarge {
+        /// The storage's name.
+        storage: String,
+        /// Its size.
+        bytes: usize,
+        /// The size of the states made before it.
+        others: usize,
+        /// The device's id.
+        device: String,
+        /// The device's memory.
+        memory: u64,
     },
     /// A storage larger than the largest buffer of its device.
     #[error("`{storage}` takes {bytes} bytes, the largest buffer of {device} has {max}")]
