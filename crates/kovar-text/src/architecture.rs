@@ -201,7 +201,7 @@ fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureEr
                 rule.dims
             )),
             Some(tensor)
-                if tensor.dtype() == DType::I32 || rule.plain && tensor.dtype().is_quantized() =>
+                if !(tensor.dtype().is_float() || tensor.dtype().is_quantized() && !rule.plain) =>
             {
                 faults.push(format!(
                     "`{}` is {}, expected {}",

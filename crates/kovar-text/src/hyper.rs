@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use kovar_core::DType;
 use kovar_core::ops::RopeScaling;
 use kovar_core::quant;
 use kovar_formats::Gguf;
@@ -202,7 +201,7 @@ impl<'a> Hyper<'a> {
             return Ok(None);
         };
         let wrong = |what: String| ArchitectureError::Tensors(vec![format!("`{name}` {what}")]);
-        if tensor.dims() != [pairs] || tensor.dtype() == DType::I32 {
+        if tensor.dims() != [pairs] || !tensor.dtype().is_float() {
             return Err(wrong(format!(
                 "is {} {:?}, expected floats [{pairs}]",
                 tensor.dtype(),

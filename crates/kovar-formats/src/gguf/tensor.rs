@@ -92,7 +92,7 @@ const TYPES: &[GgmlType] = &[
     knows(21, "IQ3_S"),
     knows(22, "IQ2_S"),
     knows(23, "IQ4_XS"),
-    knows(24, "I8"),
+    reads(24, "I8", DType::I8),
     knows(25, "I16"),
     reads(26, "I32", DType::I32),
     knows(27, "I64"),

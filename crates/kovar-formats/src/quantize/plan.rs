@@ -180,7 +180,7 @@ pub(crate) fn mix_types<'t>(
 }
 
 fn is_converted(name: &str, dtype: DType, dims: &[usize]) -> bool {
-    dtype != DType::I32
+    (dtype.is_float() || dtype.is_quantized())
         && name.ends_with("weight")
         && is_matrix(dims)
         && !KEPT.iter().any(|part| name.contains(part))

@@ -82,6 +82,7 @@ impl TensorDType {
             Self::F32 => Some(DType::F32),
             Self::F16 => Some(DType::F16),
             Self::BF16 => Some(DType::BF16),
+            Self::I8 => Some(DType::I8),
             Self::I32 => Some(DType::I32),
             _ => None,
         }
