@@ -3,7 +3,7 @@
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
 use kovar_core::{DType, Graph, ScalarId, ValueId};
-use kovar_formats::{Gguf, MetadataError};
+use kovar_formats::{MetadataError, ModelFile};
 
 use crate::llama::{self, Llama};
 use crate::qwen2::{self, Qwen2};
@@ -69,13 +69,13 @@ pub trait Architecture: Send + Sync {
 }
 
 /// Reads an architecture from the metadata of a file.
-type Reader = fn(&Gguf) -> Result<Box<dyn Architecture>, ArchitectureError>;
+type Reader = fn(&ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError>;
 
 /// One row per architecture: its name in `general.architecture`, and its reader.
 const ARCHITECTURES: &[(&str, Reader)] = &[
-    (llama::NAME, |file| Ok(Box::new(Llama::from_gguf(file)?))),
-    (qwen2::NAME, |file| Ok(Box::new(Qwen2::from_gguf(file)?))),
-    (qwen3::NAME, |file| Ok(Box::new(Qwen3::from_gguf(file)?))),
+    (llama::NAME, |file| Ok(Box::new(Llama::read(file)?))),
+    (qwen2::NAME, |file| Ok(Box::new(Qwen2::read(file)?))),
+    (qwen3::NAME, |file| Ok(Box::new(Qwen3::read(file)?))),
 ];
 
 /// The names of all architectures that kovar runs.
@@ -137,7 +137,7 @@ fn known() -> String {
 ///
 /// # Errors
 /// See [`ArchitectureError`].
-pub fn read_architecture(file: &Gguf) -> Result<Box<dyn Architecture>, ArchitectureError> {
+pub fn read_architecture(file: &ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError> {
     let name = file.metadata().require_str("general.architecture")?;
     let Some((_, reader)) = ARCHITECTURES.iter().find(|(known, _)| *known == name) else {
         return Err(ArchitectureError::Unknown {
@@ -190,7 +190,7 @@ impl TensorRule {
     }
 }
 
-fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
+fn check_tensors(file: &ModelFile, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
     let mut faults = Vec::new();
     for rule in rules {
         match file.tensor(&rule.name) {
@@ -239,12 +239,12 @@ fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureEr
 /// The weights of a file, for building graphs.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
 }
 
 impl<'a> Weights<'a> {
     /// The tensors of `file`.
-    pub fn new(file: &'a Gguf) -> Self {
+    pub fn new(file: &'a ModelFile) -> Self {
         Self { file }
     }
 

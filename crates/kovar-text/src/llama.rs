@@ -5,7 +5,7 @@
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Pairing, RopeSpec};
 use kovar_core::{DType, Graph, ValueId};
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::{
     Architecture, ArchitectureError, StepGraph, StepShape, TensorRule, Weights,
@@ -25,7 +25,7 @@ impl Llama {
     ///
     /// # Errors
     /// Metadata that is missing, of a wrong kind, or that makes no model.
-    pub fn from_gguf(file: &Gguf) -> Result<Self, ArchitectureError> {
+    pub fn read(file: &ModelFile) -> Result<Self, ArchitectureError> {
         Ok(Self(Decoder::read(&Hyper::new(file, NAME))?))
     }
 }
