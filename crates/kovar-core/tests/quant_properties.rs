@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 4 * 256)) {
+    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 8 * 256)) {
         for dtype in codecs() {
             let needed = dtype.bytes_for(256).unwrap();
             let mut out = vec![0.0; 256];
@@ -275,11 +275,4 @@ fn wrong_sizes_are_errors_that_name_them() {
         assert_eq!(decode(dtype, &[], &mut []), Ok(()));
         assert_eq!(encode(dtype, &[], &mut []), Ok(()));
     }
-}
-
-#[test]
-fn integers_have_no_codec() {
-    let error = Err(CodecError::NotNumeric { dtype: DType::I32 });
-    assert_eq!(decode(DType::I32, &[0; 4], &mut [0.0]), error);
-    assert_eq!(encode(DType::I32, &[0.0], &mut [0; 4]), error);
 }
