@@ -86,7 +86,8 @@ fn long_integers_are_cast_as_in_exact_arithmetic() {
 
 #[test]
 fn every_byte_of_the_8_bit_floats_decodes_as_in_ml_dtypes_and_encodes_back() {
-    let goldens: [(DType, &[u8], fn(u8) -> f32, fn(f32) -> u8); 2] = [
+    type Codec = (DType, &'static [u8], fn(u8) -> f32, fn(f32) -> u8);
+    let goldens: [Codec; 2] = [
         (
             DType::F8E4M3,
             include_bytes!("data/plain/F8_E4M3.decoded.bin"),
@@ -160,15 +161,16 @@ fn what_is_beyond_an_8_bit_float_is_nan_or_infinite() {
 fn every_byte_of_the_8_bit_integers_and_of_bool_is_read_and_written() {
     let bytes: Vec<u8> = (0..=255).collect();
     let mut numbers = vec![0; 256];
-    let of: [(DType, fn(u8) -> i64); 3] = [
-        (DType::U8, i64::from),
-        (DType::I8, |byte| i64::from(byte as i8)),
-        (DType::Bool, |byte| i64::from(byte != 0)),
-    ];
-    for (dtype, number) in of {
+    for dtype in [DType::U8, DType::I8, DType::Bool] {
         decode_i64(dtype, &bytes, &mut numbers).unwrap();
-        let expected: Vec<i64> = bytes.iter().map(|&byte| number(byte)).collect();
-        assert_eq!(numbers, expected, "{dtype}");
+        for (&byte, &number) in bytes.iter().zip(&numbers) {
+            let expected = match dtype {
+                DType::I8 => i64::from(byte as i8),
+                DType::U8 => i64::from(byte),
+                _ => i64::from(byte != 0),
+            };
+            assert_eq!(number, expected, "{dtype} {byte}");
+        }
         let mut written = vec![0xa5; 256];
         encode_i64(dtype, &numbers, &mut written).unwrap();
         let expected: Vec<u8> = match dtype {
