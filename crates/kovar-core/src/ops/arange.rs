@@ -11,7 +11,8 @@ use crate::graph::{Graph, Value, ValueId};
 /// `y[i] = start + i * step` for `i < n`.
 ///
 /// - no operands.
-/// - result: `dtype`, `[n]`, computed in f64 and rounded once.
+/// - result: `dtype`, `[n]`, integers computed exactly, floats in f64 and rounded
+///   once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arange {
     /// The first element; finite, for integers an integer.

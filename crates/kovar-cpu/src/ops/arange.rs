@@ -45,15 +45,17 @@ impl Kernel for Arange {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         run.pool.run_ranges(self.n, GRAIN, &|range, _| {
             for i in range {
-                let value = self.start + i as f64 * self.step;
                 let to = self.y.get().wrapping_add(i * self.stride);
+                let float = self.start + i as f64 * self.step;
+                let whole = (i as i64).wrapping_mul(self.step as i64);
+                let integer = (self.start as i64).wrapping_add(whole);
                 // SAFETY: the element is inside the result, by `Kernel::run`'s contract writable.
                 unsafe {
                     match self.dtype {
-                        DType::I32 => to.cast::<i32>().write_unaligned(value as i32),
-                        DType::I64 => to.cast::<i64>().write_unaligned(value as i64),
-                        DType::F64 => to.cast::<f64>().write_unaligned(value),
-                        _ => to.cast::<f32>().write_unaligned(value as f32),
+                        DType::I32 => to.cast::<i32>().write_unaligned(integer as i32),
+                        DType::I64 => to.cast::<i64>().write_unaligned(integer),
+                        DType::F64 => to.cast::<f64>().write_unaligned(float),
+                        _ => to.cast::<f32>().write_unaligned(float as f32),
                     }
                 }
             }
