@@ -25,6 +25,21 @@ pub enum DType {
     I32,
     /// Two's complement 8-bit integer.
     I8,
+    /// IEEE 754 binary64.
+    F64,
+    /// A sign, 4 exponent and 3 mantissa bits; no infinities, the largest number is 448 (the "fn"
+    /// form of the OCP 8-bit floating-point specification).
+    F8E4M3,
+    /// A sign, 5 exponent and 2 mantissa bits, with infinities: the upper half of a binary16.
+    F8E5M2,
+    /// Unsigned 8-bit integer.
+    U8,
+    /// Two's complement 16-bit integer.
+    I16,
+    /// Two's complement 64-bit integer.
+    I64,
+    /// A byte that is 0 for false; any other is true, and 1 is written.
+    Bool,
     /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
     Q4_0,
     /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
@@ -60,12 +75,19 @@ const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: us
 }
 
 /// One row per dtype, in the order of the enum.
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 20] = [
     row(DType::F32, "F32", 1, 4),
     row(DType::F16, "F16", 1, 2),
     row(DType::BF16, "BF16", 1, 2),
     row(DType::I32, "I32", 1, 4),
     row(DType::I8, "I8", 1, 1),
+    row(DType::F64, "F64", 1, 8),
+    row(DType::F8E4M3, "F8_E4M3", 1, 1),
+    row(DType::F8E5M2, "F8_E5M2", 1, 1),
+    row(DType::U8, "U8", 1, 1),
+    row(DType::I16, "I16", 1, 2),
+    row(DType::I64, "I64", 1, 8),
+    row(DType::Bool, "BOOL", 1, 1),
     row(DType::Q4_0, "Q4_0", 32, 18),
     row(DType::Q4_1, "Q4_1", 32, 20),
     row(DType::Q5_0, "Q5_0", 32, 22),
@@ -78,8 +100,8 @@ const TABLE: [Row; 13] = [
 
 impl DType {
     /// Every dtype, in the order of the enum.
-    pub const ALL: [DType; 13] = {
-        let mut all = [DType::F32; 13];
+    pub const ALL: [DType; 20] = {
+        let mut all = [DType::F32; 20];
         let mut i = 0;
         while i < all.len() {
             all[i] = TABLE[i].dtype;
@@ -92,7 +114,7 @@ impl DType {
         &TABLE[self as usize]
     }
 
-    /// The name used by GGUF tools: `F32`, `Q4_K`.
+    /// The name used by GGUF tools, or else by safetensors: `F32`, `Q4_K`, `F8_E4M3`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -114,7 +136,15 @@ impl DType {
 
     /// Whether this is a plain floating-point dtype.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F16 | DType::BF16)
+        matches!(
+            self,
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
+        )
+    }
+
+    /// Whether elements are integers, or [`DType::Bool`], which is 0 or 1.
+    pub fn is_integer(self) -> bool {
+        !self.is_float() && !self.is_quantized()
     }
 
     /// Bytes of `elements` consecutive elements; `None` if they are not whole blocks or the

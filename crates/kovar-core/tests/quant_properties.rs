@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 4 * 256)) {
+    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 8 * 256)) {
         for dtype in codecs() {
             let needed = dtype.bytes_for(256).unwrap();
             let mut out = vec![0.0; 256];
@@ -157,7 +157,8 @@ proptest! {
         for dtype in codecs() {
             let once = round_trip(dtype, &values);
             let twice = round_trip(dtype, &[values.as_slice(), values.as_slice()].concat());
-            prop_assert_eq!([once.as_slice(), once.as_slice()].concat(), twice);
+            let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|x| x.to_bits()).collect() };
+            prop_assert_eq!([bits(&once), bits(&once)].concat(), bits(&twice));
         }
     }
 }
@@ -275,11 +276,4 @@ fn wrong_sizes_are_errors_that_name_them() {
         assert_eq!(decode(dtype, &[], &mut []), Ok(()));
         assert_eq!(encode(dtype, &[], &mut []), Ok(()));
     }
-}
-
-#[test]
-fn integers_have_no_codec() {
-    let error = Err(CodecError::NotNumeric { dtype: DType::I32 });
-    assert_eq!(decode(DType::I32, &[0; 4], &mut [0.0]), error);
-    assert_eq!(encode(DType::I32, &[0.0], &mut [0; 4]), error);
 }

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Random, nmse};
 use kovar_core::DType;
+use kovar_core::ops::dtypes::FACTORS;
 use kovar_core::quant;
 use kovar_cpu::buffer::AlignedBytes;
 use kovar_cpu::pool::ThreadPool;
@@ -14,7 +15,7 @@ use kovar_cpu::simd::SimdLevel;
 fn every_level_agrees_with_the_f64_product() {
     let mut random = Random(1);
     let pool = ThreadPool::new(2).unwrap();
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
+    for dtype in FACTORS.iter().copied() {
         let float = FloatDType::try_from(dtype).unwrap();
         for (n, k) in [(1, 1), (5, 33), (37, 100), (130, 64)] {
             let w_stride = k + 3;

@@ -2,7 +2,7 @@
 
 use kovar_core::{DType, Value};
 
-use crate::tensor::{TensorData, TensorError, unit_offsets, write_value};
+use crate::tensor::{TensorData, TensorError, unit_offsets, write_units, write_value};
 
 /// A generator of random numbers whose stream is fixed for good (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ pub enum Fill {
     Values(Vec<f64>),
     /// These integers, row-major.
     Indices(Vec<i64>),
+    /// These bytes as they are stored, elements or blocks row-major.
+    Bytes(Vec<u8>),
 }
 
 /// Writes `fill` into the window that `value` names of its storage's bytes, and nothing else.
@@ -84,6 +86,9 @@ pub fn fill_value(
     let dims = value.dims();
     if *fill == Fill::RandomBlocks && value.dtype.is_quantized() {
         return fill_blocks(value, random, storage);
+    }
+    if let Fill::Bytes(bytes) = fill {
+        return write_units(value, bytes, None, storage);
     }
     let data = match fill {
         Fill::Indices(ids) => TensorData::ints(dims, ids.clone())?,
@@ -100,7 +105,10 @@ pub fn fill_value(
 fn sample(fill: &Fill, dtype: DType, row: usize, column: usize, random: &mut Random) -> f64 {
     let gaussian = random.gaussian();
     let denormal = match dtype {
+        DType::F64 => 1e-309,
         DType::F32 | DType::BF16 => 1e-39,
+        DType::F8E4M3 => 5e-3,
+        DType::F8E5M2 => 2e-5,
         _ => 2e-6,
     };
     let near = (0.5 + random.unit() / 2.0).copysign(gaussian);
@@ -118,10 +126,10 @@ fn sample(fill: &Fill, dtype: DType, row: usize, column: usize, random: &mut Ran
 }
 
 impl Fill {
-    /// [`Fill::Large`] of a size whose square the dtype can hold.
+    /// [`Fill::Large`] of a size whose square the dtype can hold, if it is not of 8 bits.
     pub fn large(dtype: DType) -> Self {
         match dtype {
-            DType::F32 | DType::BF16 => Self::Large(1e12),
+            DType::F64 | DType::F32 | DType::BF16 => Self::Large(1e12),
             _ => Self::Large(200.0),
         }
     }

@@ -1,4 +1,5 @@
-//! Reference codecs of the element types: plain floats and the quantised blocks of GGUF.
+//! Reference codecs of the element types to and from f32: the plain dtypes (by way of
+//! [`plain`]) and the quantised blocks of GGUF.
 //!
 //! They are written for clarity and follow the file layouts bit by bit; the backends have faster
 //! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
@@ -6,7 +7,7 @@
 //!
 //! | dtype | file | elements | bytes | an element is |
 //! |---|---|---|---|---|
-//! | F32, F16, BF16 | plain | 1 | 4, 2, 2 | itself |
+//! | plain dtypes | [`plain`] | 1 | 1 to 8 | itself |
 //! | Q4_0, Q5_0 | [`legacy`] | 32 | 18, 22 | `d * (q - 8)`, `d * (q - 16)` |
 //! | Q4_1, Q5_1 | [`legacy`] | 32 | 20, 24 | `d * q + m` |
 //! | Q8_0 | [`legacy`] | 32 | 34 | `d * q` |
@@ -24,14 +25,13 @@
 pub mod activation;
 pub mod k;
 pub mod legacy;
-mod plain;
 mod search;
 
 use bytemuck::{Pod, Zeroable};
 use half::f16;
 
-use crate::DType;
 use crate::error::CodecError;
+use crate::{DType, plain};
 
 pub use k::{BlockQ4K, BlockQ5K, BlockQ6K};
 pub use legacy::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
@@ -67,21 +67,17 @@ pub trait Block<const N: usize>: Pod {
     fn encode(values: &[f32; N]) -> Self;
 }
 
-/// Decodes whole blocks of `dtype` into f32.
+/// Decodes whole blocks of `dtype` into f32; F64 and large integers round to nearest.
 ///
 /// `out.len()` is the element count and `bytes` must be exactly as long as that many elements
 /// are. Any bytes decode: the content of a block is never an error.
 ///
 /// # Errors
-/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `out` is not
+/// [`CodecError::PartialBlock`] if `out` is not
 /// a whole number of blocks, [`CodecError::WrongSize`] if `bytes` is shorter or longer.
 pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
     check_sizes(dtype, out.len(), bytes.len())?;
     match dtype {
-        DType::F32 => plain::decode_f32(bytes, out),
-        DType::F16 => plain::decode_f16(bytes, out),
-        DType::BF16 => plain::decode_bf16(bytes, out),
-        DType::I32 | DType::I8 => return Err(CodecError::NotNumeric { dtype }),
         DType::Q4_0 => decode_blocks::<BlockQ4_0, _>(bytes, out),
         DType::Q4_1 => decode_blocks::<BlockQ4_1, _>(bytes, out),
         DType::Q5_0 => decode_blocks::<BlockQ5_0, _>(bytes, out),
@@ -90,6 +86,7 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
         DType::Q4K => decode_blocks::<BlockQ4K, _>(bytes, out),
         DType::Q5K => decode_blocks::<BlockQ5K, _>(bytes, out),
         DType::Q6K => decode_blocks::<BlockQ6K, _>(bytes, out),
+        plain => plain::decode_f32(plain, bytes, out)?,
     }
     Ok(())
 }
@@ -99,7 +96,7 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// `values.len()` is the element count and `out` must be exactly as long as that many elements
 /// are.
 ///
-/// - F16 and BF16 round to nearest, ties to even.
+/// - Plain dtypes follow the rules of [`plain`]: floats round to nearest, ties to even.
 /// - Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 round as ggml's reference does: finite values give the same
 ///   bytes as the `gguf` Python package.
 /// - Q4_K, Q5_K and Q6_K search each sub-block for the scale (and minimum) of least squared
@@ -109,15 +106,11 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// non-finite numbers throughout; it is never taken for good data.
 ///
 /// # Errors
-/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `values` is
+/// [`CodecError::PartialBlock`] if `values` is
 /// not a whole number of blocks, [`CodecError::WrongSize`] if `out` is shorter or longer.
 pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecError> {
     check_sizes(dtype, values.len(), out.len())?;
     match dtype {
-        DType::F32 => plain::encode_f32(values, out),
-        DType::F16 => plain::encode_f16(values, out),
-        DType::BF16 => plain::encode_bf16(values, out),
-        DType::I32 | DType::I8 => return Err(CodecError::NotNumeric { dtype }),
         DType::Q4_0 => encode_blocks::<BlockQ4_0, _>(values, out),
         DType::Q4_1 => encode_blocks::<BlockQ4_1, _>(values, out),
         DType::Q5_0 => encode_blocks::<BlockQ5_0, _>(values, out),
@@ -126,14 +119,12 @@ pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecE
         DType::Q4K => encode_blocks::<BlockQ4K, _>(values, out),
         DType::Q5K => encode_blocks::<BlockQ5K, _>(values, out),
         DType::Q6K => encode_blocks::<BlockQ6K, _>(values, out),
+        plain => plain::encode_f32(plain, values, out)?,
     }
     Ok(())
 }
 
-fn check_sizes(dtype: DType, elements: usize, actual: usize) -> Result<(), CodecError> {
-    if !dtype.is_float() && !dtype.is_quantized() {
-        return Err(CodecError::NotNumeric { dtype });
-    }
+pub(crate) fn check_sizes(dtype: DType, elements: usize, actual: usize) -> Result<(), CodecError> {
     let expected = dtype
         .bytes_for(elements)
         .ok_or(CodecError::PartialBlock { dtype, elements })?;

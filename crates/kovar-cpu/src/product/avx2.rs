@@ -5,6 +5,8 @@
 
 use std::arch::x86_64::*;
 
+use kovar_core::plain::{F8E4M3, F8E5M2};
+
 use super::activation::{self, CODE_BIAS, QuantizeCall};
 use super::kernels::{FloatCall, Kernels, per_format};
 use super::panel::{
@@ -30,7 +32,13 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<2, false, false>,
     ],
     fused: None,
-    float: [float::<F32>, float::<F16>, float::<BF16>],
+    float: [
+        float::<F32>,
+        float::<F16>,
+        float::<BF16>,
+        float::<F8E4M3>,
+        float::<F8E5M2>,
+    ],
     float_rows: 2,
 };
 
@@ -210,6 +218,45 @@ impl Float for BF16 {
     unsafe fn load_one(at: *const u8) -> f32 {
         // SAFETY: by the trait's contract.
         f32::from_bits(u32::from(unsafe { at.cast::<u16>().read_unaligned() }) << 16)
+    }
+}
+
+impl Float for F8E4M3 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn load(at: *const u8) -> __m256 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm256_cvtepu8_epi32(unsafe { _mm_loadl_epi64(at.cast()) });
+        let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+        let sign = _mm256_slli_epi32::<24>(_mm256_xor_si256(bits, magnitude));
+        // 2^(127 - 7) rebiases the exponent, of subnormals too; the greatest magnitude is NaN.
+        let rebias = _mm256_castsi256_ps(_mm256_set1_epi32(247 << 23));
+        let number = _mm256_castsi256_ps(_mm256_slli_epi32::<20>(magnitude));
+        let nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
+        let special = _mm256_castsi256_ps(_mm256_or_si256(sign, nan));
+        _mm256_or_ps(_mm256_mul_ps(number, rebias), special)
+    }
+    #[inline]
+    unsafe fn load_one(at: *const u8) -> f32 {
+        // SAFETY: by the trait's contract.
+        F8E4M3(unsafe { *at }).to_f32()
+    }
+}
+
+impl Float for F8E5M2 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn load(at: *const u8) -> __m256 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm_cvtepu8_epi16(unsafe { _mm_loadl_epi64(at.cast()) });
+        _mm256_cvtph_ps(_mm_slli_epi16::<8>(bits))
+    }
+    #[inline]
+    unsafe fn load_one(at: *const u8) -> f32 {
+        // SAFETY: by the trait's contract.
+        F8E5M2(unsafe { *at }).to_f32()
     }
 }
 

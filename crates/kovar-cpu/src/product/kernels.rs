@@ -76,8 +76,8 @@ pub struct Kernels {
     pub(crate) panel: [PanelFn; 4],
     /// By [`crate::pack::format_index`].
     pub(crate) fused: Option<[FusedFn; 8]>,
-    /// F32, F16, BF16.
-    pub(crate) float: [FloatFn; 3],
+    /// By [`super::FloatDType`].
+    pub(crate) float: [FloatFn; 5],
     /// Rows that a float kernel takes at a time.
     pub(crate) float_rows: usize,
 }

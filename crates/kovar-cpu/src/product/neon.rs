@@ -12,7 +12,7 @@ use super::kernels::{Kernels, per_format};
 use super::panel::{
     LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, block_bytes, mins_at, scales_at,
 };
-use super::portable::{decode, float_bf16, float_f16, float_f32};
+use super::portable::{FLOAT, decode};
 use crate::pack::{BLOCK_LEN, GROUP_ROWS, LINE};
 use crate::simd::SimdLevel;
 
@@ -36,7 +36,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<2, false>,
     ],
     fused: None,
-    float: [float_f32, float_f16, float_bf16],
+    float: FLOAT,
     float_rows: 4,
 };
 

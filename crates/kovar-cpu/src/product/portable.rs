@@ -1,7 +1,9 @@
 //! Kernels in plain code, for any machine.
 
+use kovar_core::plain::{F8E4M3, F8E5M2};
+
 use super::activation;
-use super::kernels::{FloatCall, Kernels};
+use super::kernels::{FloatCall, FloatFn, Kernels};
 use super::panel::{
     self, DecodeCall, LANES_BYTES, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
     scales_at,
@@ -22,7 +24,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<2, false>,
     ],
     fused: None,
-    float: [float_f32, float_f16, float_bf16],
+    float: FLOAT,
     float_rows: 4,
 };
 
@@ -116,21 +118,21 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_f32(call: &FloatCall) {
+unsafe fn float_f32(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<4>(call, |w| f32::from_le_bytes(*w)) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_f16(call: &FloatCall) {
+unsafe fn float_f16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<2>(call, |w| panel::half_to_f32(u16::from_le_bytes(*w))) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_bf16(call: &FloatCall) {
+unsafe fn float_bf16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe {
         float_product::<2>(call, |w| {
@@ -139,15 +141,35 @@ pub(super) unsafe fn float_bf16(call: &FloatCall) {
     }
 }
 
+/// # Safety
+/// As `FloatFn`.
+unsafe fn float_f8_e4m3(call: &FloatCall) {
+    // SAFETY: by this function's contract.
+    unsafe { float_product::<1>(call, |[w]| F8E4M3(*w).to_f32()) }
+}
+
+/// # Safety
+/// As `FloatFn`.
+unsafe fn float_f8_e5m2(call: &FloatCall) {
+    // SAFETY: by this function's contract.
+    unsafe { float_product::<1>(call, |[w]| F8E5M2(*w).to_f32()) }
+}
+
+/// Every plain float dtype, by [`super::FloatDType`].
+pub(super) const FLOAT: [FloatFn; 5] = [
+    float_f32,
+    float_f16,
+    float_bf16,
+    float_f8_e4m3,
+    float_f8_e5m2,
+];
+
 /// Dot products of plain rows, whose elements have `B` bytes.
 ///
 /// # Safety
 /// As `FloatFn`.
 #[inline(always)]
-pub(super) unsafe fn float_product<const B: usize>(
-    call: &FloatCall,
-    to_f32: impl Fn(&[u8; B]) -> f32,
-) {
+unsafe fn float_product<const B: usize>(call: &FloatCall, to_f32: impl Fn(&[u8; B]) -> f32) {
     const LANES: usize = 16;
     for row in 0..call.rows {
         // SAFETY: `w` has `rows` rows of `k` elements, `w_stride` bytes apart.

@@ -157,12 +157,26 @@ const QUANTIZED: [DType; 8] = [
     DType::Q6K,
 ];
 
+const FLOATS_8: [DType; 2] = [DType::F8E4M3, DType::F8E5M2];
+
 fn weights() -> impl Iterator<Item = DType> {
-    FLOATS.into_iter().chain(QUANTIZED)
+    FLOATS.into_iter().chain(FLOATS_8).chain(QUANTIZED)
 }
 
-/// The plain dtypes.
-const PLAIN: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::I32];
+/// What is moved and cast, and nothing else.
+const STORED: [DType; 7] = [
+    DType::F64,
+    DType::I8,
+    DType::U8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::Bool,
+];
+
+fn plain() -> Vec<DType> {
+    [FLOATS.as_slice(), &FLOATS_8, &STORED].concat()
+}
 
 /// The name of a dtype in case names.
 fn lower(dtype: DType) -> String {
