@@ -7,7 +7,7 @@ use crate::error::UnknownDType;
 
 /// The element type of a value.
 ///
-/// A *plain* dtype stores every element on its own. A *block* dtype (the `Q…` types) stores
+/// A *plain* dtype stores every element on its own. A *block* dtype (all others) stores
 /// [`block_len`](DType::block_len) consecutive elements of a row together in
 /// [`block_bytes`](DType::block_bytes) bytes, so rows are whole numbers of blocks.
 ///
@@ -50,12 +50,23 @@ pub enum DType {
     Q5_1,
     /// 32 elements of 8 bits with an f16 scale: `d * q`.
     Q8_0,
+    /// A super-block of 256 elements of 2 bits; 16 sub-blocks with 4-bit scales and minima.
+    Q2K,
+    /// A super-block of 256 elements of 3 bits; 16 sub-blocks with 6-bit scales.
+    Q3K,
     /// A super-block of 256 elements of 4 bits; 8 sub-blocks with 6-bit scales and minima.
     Q4K,
     /// A super-block of 256 elements of 5 bits; 8 sub-blocks with 6-bit scales and minima.
     Q5K,
     /// A super-block of 256 elements of 6 bits; 16 sub-blocks with 8-bit scales.
     Q6K,
+    /// 32 elements of 4 bits, indices into a table of 16 unevenly spaced levels, with an f16 scale.
+    IQ4NL,
+    /// A super-block of 256 elements of 4 bits, of the levels of IQ4_NL; 8 sub-blocks with 6-bit
+    /// scales.
+    IQ4XS,
+    /// 32 floats of 4 bits (E2M1) with a power of two as scale (E8M0): the OCP microscaling format.
+    MXFP4,
 }
 
 struct Row {
@@ -75,7 +86,7 @@ const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: us
 }
 
 /// One row per dtype, in the order of the enum.
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 25] = [
     row(DType::F32, "F32", 1, 4),
     row(DType::F16, "F16", 1, 2),
     row(DType::BF16, "BF16", 1, 2),
@@ -93,15 +104,20 @@ const TABLE: [Row; 20] = [
     row(DType::Q5_0, "Q5_0", 32, 22),
     row(DType::Q5_1, "Q5_1", 32, 24),
     row(DType::Q8_0, "Q8_0", 32, 34),
+    row(DType::Q2K, "Q2_K", 256, 84),
+    row(DType::Q3K, "Q3_K", 256, 110),
     row(DType::Q4K, "Q4_K", 256, 144),
     row(DType::Q5K, "Q5_K", 256, 176),
     row(DType::Q6K, "Q6_K", 256, 210),
+    row(DType::IQ4NL, "IQ4_NL", 32, 18),
+    row(DType::IQ4XS, "IQ4_XS", 256, 136),
+    row(DType::MXFP4, "MXFP4", 32, 17),
 ];
 
 impl DType {
     /// Every dtype, in the order of the enum.
-    pub const ALL: [DType; 20] = {
-        let mut all = [DType::F32; 20];
+    pub const ALL: [DType; 25] = {
+        let mut all = [DType::F32; 25];
         let mut i = 0;
         while i < all.len() {
             all[i] = TABLE[i].dtype;

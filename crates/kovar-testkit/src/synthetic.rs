@@ -138,8 +138,10 @@ impl Fill {
 /// The byte offsets of the f16 fields in a block.
 fn scale_fields(dtype: DType) -> &'static [usize] {
     match dtype {
-        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => &[0],
+        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 | DType::IQ4NL | DType::IQ4XS => &[0],
         DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[0, 2],
+        DType::Q2K => &[80, 82],
+        DType::Q3K => &[108],
         DType::Q6K => &[208],
         _ => &[],
     }
@@ -161,6 +163,10 @@ fn fill_blocks(value: &Value, random: &mut Random, storage: &mut [u8]) -> Result
             let exponent = 7 + random.below(4) as u16;
             let bits = (random.bits() as u16 & 0x83ff) | exponent << 10;
             block[field..field + 2].copy_from_slice(&bits.to_le_bytes());
+        }
+        if value.dtype == DType::MXFP4 {
+            // A power of two between 2^-8 and 2^-5.
+            block[0] = 120 + random.below(4) as u8;
         }
     }
     Ok(())

@@ -113,9 +113,14 @@ const WEIGHTS: &[DType] = &[
     DType::Q5_0,
     DType::Q5_1,
     DType::Q8_0,
+    DType::Q2K,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
+    DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
 ];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];

@@ -5,10 +5,10 @@ use kovar_core::plain::{F8E4M3, F8E5M2};
 use super::activation;
 use super::kernels::{FloatCall, FloatFn, Kernels};
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
-    scales_at,
+    self, DecodeCall, LANES_BYTES, LookUp, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes,
+    mins_at, scales_at,
 };
-use crate::pack::{Format, GROUP_ROWS, LINE};
+use crate::pack::{Format, GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 pub(super) static KERNELS: Kernels = Kernels {
@@ -16,12 +16,13 @@ pub(super) static KERNELS: Kernels = Kernels {
     tile: 4,
     fused_tokens: 0,
     quantize: activation::quantize,
-    decode: super::kernels::per_format!(decode),
+    decode: per_format!(decode),
     panel: [
         panel_product::<1, false>,
         panel_product::<1, false>,
         panel_product::<1, true>,
         panel_product::<2, false>,
+        panel_product::<2, true>,
     ],
     fused: None,
     float: FLOAT,
@@ -30,9 +31,20 @@ pub(super) static KERNELS: Kernels = Kernels {
 
 /// # Safety
 /// As `DecodeFn`.
-pub(super) unsafe fn decode<F: Format>(call: &DecodeCall) {
+unsafe fn decode<F: Format>(call: &DecodeCall) {
     // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F>(call) }
+    unsafe { panel::decode::<F, Portable>(call) }
+}
+
+struct Portable;
+
+impl LookUp for Portable {
+    #[inline(always)]
+    unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
+        for code in line {
+            *code = levels[usize::from(*code as u8 & 0x0f)];
+        }
+    }
 }
 
 /// # Safety
@@ -101,16 +113,12 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
                 let dot = f32::from_bits(dots[i] as u32) - MAGIC_F32;
                 sums[i] += dot * scale[i] * d;
             }
-        }
-        if MIN {
-            let sum = call
-                .x
-                .add(parts.sums + 4 * t)
-                .cast::<f32>()
-                .read_unaligned();
-            let min = lanes(mins_at(S));
-            for i in 0..GROUP_ROWS {
-                sums[i] += min[i] * sum;
+            if MIN {
+                let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                let min = lanes(mins_at(S) + half * LANES_BYTES);
+                for i in 0..GROUP_ROWS {
+                    sums[i] += min[i] * sum;
+                }
             }
         }
     }

@@ -146,15 +146,20 @@ pub fn all() -> Vec<Case> {
 }
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-const QUANTIZED: [DType; 8] = [
+const QUANTIZED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q5_0,
     DType::Q5_1,
     DType::Q8_0,
+    DType::Q2K,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
+    DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
 ];
 
 const FLOATS_8: [DType; 2] = [DType::F8E4M3, DType::F8E5M2];
