@@ -102,10 +102,10 @@ const TYPES: &[GgmlType] = &[
     knows(22, "IQ2_S"),
     reads(23, "IQ4_XS", DType::IQ4XS),
     reads(24, "I8", DType::I8),
-    knows(25, "I16"),
+    reads(25, "I16", DType::I16),
     reads(26, "I32", DType::I32),
-    knows(27, "I64"),
-    knows(28, "F64"),
+    reads(27, "I64", DType::I64),
+    reads(28, "F64", DType::F64),
     knows(29, "IQ1_M"),
     reads(30, "BF16", DType::BF16),
     knows(31, "Q4_0_4_4"),
@@ -162,9 +162,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dtype_has_the_id_of_its_name() {
+    fn every_dtype_but_four_has_the_id_of_its_name() {
+        let lacking = [DType::F8E4M3, DType::F8E5M2, DType::U8, DType::Bool];
         for dtype in DType::ALL {
-            let row = TYPES.iter().find(|row| row.dtype == Some(dtype)).unwrap();
+            let Some(row) = TYPES.iter().find(|row| row.dtype == Some(dtype)) else {
+                assert!(lacking.contains(&dtype), "{dtype}");
+                continue;
+            };
             assert_eq!(row.name, dtype.name());
             assert_eq!(type_id(dtype), Some(row.id));
         }
