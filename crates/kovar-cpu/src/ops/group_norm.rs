@@ -131,7 +131,7 @@ impl GroupNorm {
             sums
         };
         // SAFETY: `total` gives pieces that are readable.
-        let (sum, _) = total(&|x, n| unsafe { ((kernels.row_sum)(x, n), 0.0) });
+        let (sum, _) = total(&|x, n| unsafe { ((kernels.sum)(x, n), 0.0) });
         Moments::of(count, sum, |center| {
             // SAFETY: as above.
             total(&|x, n| unsafe { (kernels.row_deviations)(x, n, center) })

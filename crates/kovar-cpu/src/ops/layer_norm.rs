@@ -74,7 +74,7 @@ impl Kernel for LayerNorm {
                 sums
             };
             // SAFETY: `total` gives pieces that are readable.
-            let (sum, _) = total(&|x, n| unsafe { ((kernels.row_sum)(x, n), 0.0) });
+            let (sum, _) = total(&|x, n| unsafe { ((kernels.sum)(x, n), 0.0) });
             let moments = Moments::of(row_len, sum, |center| {
                 // SAFETY: as above.
                 total(&|x, n| unsafe { (kernels.row_deviations)(x, n, center) })
