@@ -9,7 +9,7 @@ use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, stdin};
+use crate::{hints, load, output, text_input};
 
 /// The most tokens if no limit is given: none, a text may fill the context.
 const MAX_TOKENS: i64 = -1;
@@ -100,8 +100,10 @@ impl Generate {
     fn prompt(&self) -> anyhow::Result<String> {
         let is_demo = self.run.model.model == ModelSource::Demo;
         let given = self.prompt.as_deref();
-        let text = match stdin::text_or_stdin(given)? {
-            Some(text) if given != Some(&text) => Some(stdin::without_newline(&text).to_owned()),
+        let text = match text_input::text_or_stdin(given)? {
+            Some(text) if given != Some(&text) => {
+                Some(text_input::without_newline(&text).to_owned())
+            }
             other => other,
         };
         match text {
