@@ -77,7 +77,7 @@ impl Chat {
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let mut options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
         let message = match self.message.as_deref() {
@@ -91,6 +91,9 @@ impl Chat {
             bail!("the message is empty");
         }
         let mut model = load::language_model(file, &self.run, self.generation.quiet)?;
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
         let kind = model.template()?.kind();
         options
             .stop

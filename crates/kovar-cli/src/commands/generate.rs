@@ -68,12 +68,15 @@ impl Generate {
     /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
         let prompt = self.prompt()?;
         let quiet = self.generation.quiet;
         let mut model = load::language_model(file, &self.run, quiet)?;
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
         if prompt.is_empty() && !model.tokenizer.adds_bos() {
             bail!("the prompt is empty");
         }

@@ -106,6 +106,18 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["logits", "--ids", "-1"], "`-1` is not a token id"),
         (&["logits", "--ids", "1", "--top", "0"], "--top"),
         (&["bench", "-p", "-1"], "--n-prompt"),
+        (&["generate", "--typical", "0", "a"], "--typical"),
+        (&["generate", "--top-n-sigma", "nan", "a"], "--top-n-sigma"),
+        (
+            &["generate", "--xtc-threshold", "2", "a"],
+            "--xtc-threshold",
+        ),
+        (&["generate", "--dry-base", "0.5", "a"], "--dry-base"),
+        (&["generate", "--mirostat", "3", "a"], "--mirostat"),
+        (&["generate", "--mirostat-ent", "0", "a"], "--mirostat-ent"),
+        (&["generate", "--logit-bias", "x", "a"], "--logit-bias"),
+        (&["generate", "-l", "99999+1", "a"], "no token 99999"),
+        (&["generate", "-l", "\"\"+1", "a"], "the text is empty"),
         (&["perplexity"], "--file"),
         (&["perplexity", "-f", STORIES, "--ctx", "2"], "--ctx"),
     ] {
