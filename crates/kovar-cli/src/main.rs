@@ -9,8 +9,8 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
-mod stdin;
 mod stream;
+mod text_input;
 
 use std::process::ExitCode;
 

@@ -82,7 +82,8 @@ impl RunArgs {
 /// The dtypes that a cache may have.
 const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
 
-fn cache_type(name: &str) -> Result<DType, String> {
+/// Reads the number type of the keys and values in a context.
+pub fn cache_type(name: &str) -> Result<DType, String> {
     let dtype = name.parse::<DType>().ok();
     dtype
         .filter(|dtype| CACHE_TYPES.contains(dtype))

@@ -12,7 +12,7 @@ use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, stdin};
+use crate::{hints, load, output, text_input};
 
 /// Talk with a model.
 ///
@@ -77,12 +77,12 @@ impl Chat {
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let mut options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
         let message = match self.message.as_deref() {
             None => None,
-            given => stdin::text_or_stdin(given)?,
+            given => text_input::text_or_stdin(given)?,
         };
         if message
             .as_deref()
@@ -91,6 +91,9 @@ impl Chat {
             bail!("the message is empty");
         }
         let mut model = load::language_model(file, &self.run, self.generation.quiet)?;
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
         let kind = model.template()?.kind();
         options
             .stop
@@ -107,7 +110,7 @@ impl Chat {
         conversation.reset();
         match message {
             Some(message) => {
-                let finish = conversation.answer(stdin::without_newline(&message))?;
+                let finish = conversation.answer(text_input::without_newline(&message))?;
                 Ok(match finish {
                     FinishReason::Cancelled => ExitCode::from(INTERRUPTED),
                     _ => ExitCode::SUCCESS,
@@ -189,7 +192,7 @@ impl Conversation<'_> {
                 Ok(message) => failed |= !self.turn(message)?,
                 Err(error) => {
                     let message = String::from_utf8_lossy(&line);
-                    let error = stdin::not_utf8(at + error.valid_up_to());
+                    let error = text_input::not_utf8(at + error.valid_up_to());
                     self.fail(message.trim(), &error)?;
                     failed = true;
                 }

@@ -9,7 +9,7 @@ use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, stdin};
+use crate::{hints, load, output, text_input};
 
 /// The most tokens if no limit is given: none, a text may fill the context.
 const MAX_TOKENS: i64 = -1;
@@ -68,12 +68,15 @@ impl Generate {
     /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
         let prompt = self.prompt()?;
         let quiet = self.generation.quiet;
         let mut model = load::language_model(file, &self.run, quiet)?;
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
         if prompt.is_empty() && !model.tokenizer.adds_bos() {
             bail!("the prompt is empty");
         }
@@ -100,8 +103,10 @@ impl Generate {
     fn prompt(&self) -> anyhow::Result<String> {
         let is_demo = self.run.model.model == ModelSource::Demo;
         let given = self.prompt.as_deref();
-        let text = match stdin::text_or_stdin(given)? {
-            Some(text) if given != Some(&text) => Some(stdin::without_newline(&text).to_owned()),
+        let text = match text_input::text_or_stdin(given)? {
+            Some(text) if given != Some(&text) => {
+                Some(text_input::without_newline(&text).to_owned())
+            }
             other => other,
         };
         match text {

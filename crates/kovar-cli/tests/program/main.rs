@@ -7,6 +7,7 @@ mod generate;
 mod inspect;
 mod logits;
 mod measure;
+mod perplexity;
 mod quantize;
 mod synth;
 mod tokenize;
