@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use common::{all_logits, data, exact, load, repository};
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 use kovar_formats::quantize::{Mix, plan};
 use kovar_text::{
     EncodeOptions, Model, PerplexityError, Tokenizer, TokenizerSpec, perplexity::perplexity,
@@ -26,7 +26,7 @@ fn story_model() -> Model {
 }
 
 fn ids(model: &Model, text: &str) -> Vec<u32> {
-    let spec = TokenizerSpec::from_gguf(model.file()).unwrap();
+    let spec = TokenizerSpec::from_metadata(model.file().metadata()).unwrap();
     let tokenizer = Tokenizer::from_spec(spec).unwrap();
     tokenizer.encode(text, EncodeOptions::default()).unwrap()
 }
@@ -150,7 +150,7 @@ const BOUNDS: &[(&str, f64, f64)] = &[
 
 #[test]
 fn quantised_weights_keep_the_perplexity_within_the_bound_of_their_type() {
-    let source = Gguf::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
+    let source = ModelFile::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let ids = ids(&story_model(), &stories());
     let mut scores = HashMap::new();
