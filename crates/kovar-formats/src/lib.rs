@@ -10,6 +10,7 @@ mod index;
 mod mmap;
 mod model_file;
 pub mod quantize;
+mod replace;
 pub mod safetensors;
 pub mod synth;
 

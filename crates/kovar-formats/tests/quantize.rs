@@ -41,7 +41,17 @@ fn model(width: usize, output: bool) -> ModelFile {
         );
         add(format!("blk.{layer}.attn_q.bias"), DType::F32, &[4]);
         add(
+            format!("blk.{layer}.attn_k.weight"),
+            DType::F16,
+            &[1, width],
+        );
+        add(
             format!("blk.{layer}.attn_v.weight"),
+            DType::F16,
+            &[4, width],
+        );
+        add(
+            format!("blk.{layer}.attn_output.weight"),
             DType::F16,
             &[4, width],
         );
@@ -70,10 +80,14 @@ fn rules(rules: &[&str]) -> Vec<TensorRule> {
     rules.iter().map(|rule| rule.parse().unwrap()).collect()
 }
 
-/// The types that `name` and `rules` give to the tensors called so.
+/// The types that `name` and `rules` give to the tensors called so, in whichever layer.
 fn types(file: &ModelFile, name: &str, rules: &[TensorRule], tensor: &str) -> Vec<DType> {
     let plan = plan(file, mix(name), rules).unwrap();
-    let called = |t: &&kovar_formats::quantize::TensorPlan<'_>| t.tensor().name().contains(tensor);
+    let in_layer = format!(".{tensor}");
+    let called = |t: &&kovar_formats::quantize::TensorPlan<'_>| {
+        let name = t.tensor().name();
+        name.starts_with(tensor) || name.contains(&in_layer)
+    };
     plan.tensors()
         .iter()
         .filter(called)
@@ -92,7 +106,7 @@ fn convert(
 
 #[test]
 fn mixes_give_tensors_the_types_of_llama_cpp() {
-    use DType::{F16, Q4_0, Q4K, Q5_0, Q5K, Q6K, Q8_0};
+    use DType::{F16, IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4K, Q5_0, Q5K, Q6K, Q8_0};
     let (tied, untied, odd) = (model(256, false), model(256, true), model(64, true));
     let embeddings = "token_embd";
     for (file, name, tensor, expected) in [
@@ -137,12 +151,43 @@ fn mixes_give_tensors_the_types_of_llama_cpp() {
             vec![Q5K, Q4K, Q4K, Q4K, Q4K, Q4K, Q4K, Q4K],
         ),
         (&tied, "Q5_K_S", "attn_v", vec![Q5K; 8]),
+        (&tied, "Q2_K", embeddings, vec![Q6K]),
+        (&tied, "Q2_K", "attn_q.weight", vec![Q2K; 8]),
+        (&tied, "Q2_K", "attn_v", vec![Q4K; 8]),
+        (&tied, "Q2_K", "attn_output", vec![Q3K; 8]),
+        (&tied, "Q2_K", "ffn_down", vec![Q3K; 8]),
+        (&odd, "Q2_K", "attn_q.weight", vec![IQ4NL; 8]),
+        (&odd, "Q2_K", "attn_v", vec![Q5_0; 8]),
+        (&tied, "Q3_K_S", "attn_output", vec![Q3K; 8]),
+        (
+            &tied,
+            "Q3_K_M",
+            "attn_v",
+            vec![Q5K, Q5K, Q4K, Q4K, Q4K, Q4K, Q4K, Q4K],
+        ),
+        (&tied, "Q3_K_M", "ffn_down", vec![Q4K; 8]),
+        (&tied, "Q3_K_M", "attn_output", vec![Q4K; 8]),
+        (&tied, "Q3_K_L", "attn_output", vec![Q5K; 8]),
+        (&tied, "Q3_K_L", "ffn_down", vec![Q5K; 8]),
+        (&tied, "Q3_K_L", "attn_q.weight", vec![Q3K; 8]),
+        (&tied, "IQ4_XS", "attn_v", vec![Q5K; 8]),
+        (&odd, "IQ4_XS", "attn_q.weight", vec![IQ4NL; 8]),
+        (
+            &tied,
+            "IQ4_XS",
+            "ffn_down",
+            vec![Q5K, IQ4XS, IQ4XS, IQ4XS, IQ4XS, IQ4XS, IQ4XS, IQ4XS],
+        ),
+        (&untied, "MXFP4", "output.weight", vec![Q8_0]),
+        (&untied, "MXFP4", embeddings, vec![MXFP4]),
+        (&odd, "MXFP4", "ffn_down", vec![MXFP4; 8]),
     ] {
         assert_eq!(types(file, name, &[], tensor), expected, "{name} {tensor}");
     }
     for mix in Mix::all() {
-        for tensor in ["_norm", "bias"] {
+        for tensor in ["attn_norm", "output_norm", "attn_q.bias"] {
             let found = types(&tied, mix.name(), &[], tensor);
+            assert!(!found.is_empty());
             assert!(
                 found.iter().all(|&dtype| dtype == DType::F32),
                 "{mix} {tensor}"
@@ -219,8 +264,14 @@ fn every_type_is_written_and_read_back_near_the_source() {
             let far = std::iter::zip(values(found), values(source))
                 .map(|(a, b)| (a - b).abs())
                 .fold(0.0, f32::max);
-            // Half a step of 4 bits over a range of 2, and the rounding of the scales.
-            assert!(far < 0.15, "{mix} {}: {far}", found.name());
+            // Half a step over a range of 2, and the rounding of the scales.
+            let bound = match found.dtype() {
+                DType::Q2K => 0.6,
+                DType::Q3K => 0.3,
+                DType::MXFP4 => 0.25,
+                _ => 0.15,
+            };
+            assert!(far < bound, "{mix} {}: {far}", found.name());
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }

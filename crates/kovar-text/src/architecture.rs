@@ -2,6 +2,7 @@
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
+use kovar_core::ops::dtypes::{FLOATS, WEIGHTS};
 use kovar_core::{DType, Graph, ScalarId, ValueId};
 use kovar_formats::{MetadataError, ModelFile};
 
@@ -201,16 +202,16 @@ fn check_tensors(file: &ModelFile, rules: &[TensorRule]) -> Result<(), Architect
                 rule.dims
             )),
             Some(tensor)
-                if !(tensor.dtype().is_float() || tensor.dtype().is_quantized() && !rule.plain) =>
+                if !if rule.plain { FLOATS } else { WEIGHTS }.contains(&tensor.dtype()) =>
             {
                 faults.push(format!(
                     "`{}` is {}, expected {}",
                     rule.name,
                     tensor.dtype(),
                     if rule.plain {
-                        "a plain float"
+                        "F32, F16 or BF16"
                     } else {
-                        "a float or quantised type"
+                        "a float of 32 bits or fewer, or a quantised type"
                     }
                 ));
             }
