@@ -8,12 +8,16 @@
 pub mod gguf;
 mod index;
 mod mmap;
+mod model_file;
 pub mod quantize;
 pub mod safetensors;
 pub mod synth;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
 pub use mmap::map_file;
+pub use model_file::{
+    LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError,
+};
 pub use safetensors::{SafeTensors, SafeTensorsError};
 
 /// The most dims a tensor of a file may have: as many as a kovar layout.

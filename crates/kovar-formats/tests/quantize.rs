@@ -7,11 +7,12 @@ use std::sync::Arc;
 use kovar_core::{DType, HostBytes, quant};
 use kovar_formats::gguf::{Gguf, GgufWriter, Value};
 use kovar_formats::quantize::{Mix, QuantizeError, TensorRule, plan};
+use kovar_formats::{ModelFile, ModelTensor};
 
 const LAYERS: usize = 8;
 
 /// A model's tensors with rows of `width`; norms are F32, ids I32, the rest F16.
-fn model(width: usize, output: bool) -> Gguf {
+fn model(width: usize, output: bool) -> ModelFile {
     let mut writer = GgufWriter::with_alignment(64).unwrap();
     writer.metadata("general.architecture", "llama").unwrap();
     writer.metadata("general.file_type", 1u32).unwrap();
@@ -55,7 +56,10 @@ fn model(width: usize, output: bool) -> Gguf {
         add("output.weight".into(), DType::F16, &[6, width]);
     }
     add("ids.weight".into(), DType::I32, &[2, width]);
-    Gguf::from_bytes(HostBytes::new(Arc::new(writer.to_bytes().unwrap()))).unwrap()
+    let bytes = writer.to_bytes().unwrap();
+    Gguf::from_bytes(HostBytes::new(Arc::new(bytes)))
+        .unwrap()
+        .into()
 }
 
 fn mix(name: &str) -> Mix {
@@ -67,7 +71,7 @@ fn rules(rules: &[&str]) -> Vec<TensorRule> {
 }
 
 /// The types that `name` and `rules` give to the tensors called so.
-fn types(file: &Gguf, name: &str, rules: &[TensorRule], tensor: &str) -> Vec<DType> {
+fn types(file: &ModelFile, name: &str, rules: &[TensorRule], tensor: &str) -> Vec<DType> {
     let plan = plan(file, mix(name), rules).unwrap();
     let called = |t: &&kovar_formats::quantize::TensorPlan<'_>| t.tensor().name().contains(tensor);
     plan.tensors()
@@ -77,7 +81,12 @@ fn types(file: &Gguf, name: &str, rules: &[TensorRule], tensor: &str) -> Vec<DTy
         .collect()
 }
 
-fn convert(file: &Gguf, mix: Mix, rules: &[TensorRule], path: &Path) -> Result<(), QuantizeError> {
+fn convert(
+    file: &ModelFile,
+    mix: Mix,
+    rules: &[TensorRule],
+    path: &Path,
+) -> Result<(), QuantizeError> {
     plan(file, mix, rules)?.write_file(path, 2, &mut |_| ControlFlow::Continue(()))
 }
 
@@ -170,7 +179,7 @@ fn every_type_is_written_and_read_back_near_the_source() {
     let file = model(256, true);
     for mix in Mix::all() {
         convert(&file, mix, &[], &path).unwrap();
-        let out = Gguf::open(&path).unwrap();
+        let out = ModelFile::open(&path).unwrap();
         assert_eq!(out.alignment(), 64);
         let keys: Vec<&str> = out.metadata().iter().map(|(key, _)| key).collect();
         assert_eq!(
@@ -195,12 +204,15 @@ fn every_type_is_written_and_read_back_near_the_source() {
             assert_eq!((found.name(), found.dims()), (source.name(), source.dims()));
             assert_eq!(found.dtype(), planned.dtype());
             if source.dtype() == DType::I32 || found.dtype() == source.dtype() {
-                assert_eq!(found.bytes().as_slice(), source.bytes().as_slice());
+                assert_eq!(
+                    found.bytes().unwrap().as_slice(),
+                    source.bytes().unwrap().as_slice()
+                );
                 continue;
             }
-            let values = |tensor: &kovar_formats::TensorInfo| {
+            let values = |tensor: &ModelTensor| {
                 let mut values = vec![0.0; tensor.elements()];
-                let bytes = tensor.bytes();
+                let bytes = tensor.bytes().unwrap();
                 quant::decode(tensor.dtype(), bytes.as_slice(), &mut values).unwrap();
                 values
             };
@@ -227,13 +239,14 @@ fn a_tensor_larger_than_a_piece_equals_one_that_is_encoded_at_once() {
         .tensor("a.weight", DType::F32, &[rows, width], bytes)
         .unwrap();
     let file = Gguf::from_bytes(HostBytes::new(Arc::new(writer.to_bytes().unwrap()))).unwrap();
+    let file = ModelFile::from(file);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out.gguf");
     convert(&file, mix("Q4_0"), &[], &path).unwrap();
     let mut expected = vec![0; DType::Q4_0.bytes_for(elements).unwrap()];
     quant::encode(DType::Q4_0, &values, &mut expected).unwrap();
-    let out = Gguf::open(&path).unwrap();
-    assert!(out.tensor("a.weight").unwrap().bytes().as_slice() == expected);
+    let out = ModelFile::open(&path).unwrap();
+    assert!(out.tensor("a.weight").unwrap().bytes().unwrap().as_slice() == expected);
 }
 
 #[test]
@@ -247,6 +260,7 @@ fn what_fails_or_is_stopped_leaves_no_file() {
         .tensor("w.weight", DType::F32, &[2, 32], bytes)
         .unwrap();
     let file = Gguf::from_bytes(HostBytes::new(Arc::new(writer.to_bytes().unwrap()))).unwrap();
+    let file = ModelFile::from(file);
     let error = convert(&file, mix("F16"), &[], &path).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -3,7 +3,7 @@
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
 use kovar_core::{DType, Graph, ScalarId, ValueId};
-use kovar_formats::{Gguf, MetadataError};
+use kovar_formats::{MetadataError, ModelFile};
 
 use crate::decoder::Decoder;
 use crate::llama::LLAMA;
@@ -110,7 +110,7 @@ pub trait Architecture: Send + Sync {
 }
 
 /// Reads an architecture from the metadata of a file.
-type Reader = fn(&Gguf) -> Result<Box<dyn Architecture>, ArchitectureError>;
+type Reader = fn(&ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError>;
 
 /// One row per architecture: its name in `general.architecture`, and its reader.
 const ARCHITECTURES: &[(&str, Reader)] = &[
@@ -185,7 +185,7 @@ fn known() -> String {
 ///
 /// # Errors
 /// See [`ArchitectureError`].
-pub fn read_architecture(file: &Gguf) -> Result<Box<dyn Architecture>, ArchitectureError> {
+pub fn read_architecture(file: &ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError> {
     let name = file.metadata().require_str("general.architecture")?;
     let Some((_, reader)) = ARCHITECTURES.iter().find(|(known, _)| *known == name) else {
         return Err(ArchitectureError::Unknown {
@@ -248,7 +248,7 @@ fn without_outer_ones(dims: &[usize]) -> &[usize] {
     dims.get(ones..).unwrap_or_default()
 }
 
-fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
+fn check_tensors(file: &ModelFile, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
     let mut faults = Vec::new();
     for rule in rules {
         match file.tensor(&rule.name) {
@@ -299,12 +299,12 @@ fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureEr
 /// The weights of a file, for building graphs.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
 }
 
 impl<'a> Weights<'a> {
     /// The tensors of `file`.
-    pub fn new(file: &'a Gguf) -> Self {
+    pub fn new(file: &'a ModelFile) -> Self {
         Self { file }
     }
 

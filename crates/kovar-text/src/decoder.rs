@@ -4,7 +4,7 @@
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Pairing, RopeSpec};
 use kovar_core::{DType, Graph, ScalarId, ValueId};
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
@@ -46,7 +46,7 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// Reads the hyper-parameters from the metadata of `file`.
-    pub(crate) fn read(file: &Gguf, family: &'static Family) -> Result<Self, ArchitectureError> {
+    pub(crate) fn read(file: &ModelFile, family: &'static Family) -> Result<Self, ArchitectureError> {
         let hyper = Hyper::new(file, family.name);
         hyper.refuse("expert_count", "mixture of experts")?;
         let width = hyper.size("embedding_length")?;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
@@ -58,13 +58,14 @@ impl LanguageModel {
     /// # Errors
     /// See [`LanguageModelError`].
     pub fn load(
-        file: Gguf,
+        file: impl Into<ModelFile>,
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LanguageModelError> {
         // A file of another architecture often has a tokenizer that is not known either.
+        let file = file.into();
         read_architecture(&file).map_err(LoadError::from)?;
-        let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_gguf(&file)?)?;
+        let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_metadata(file.metadata())?)?;
         let model = Model::load(file, devices, options)?;
         if tokenizer.vocab_len() > model.vocab_len() {
             return Err(LanguageModelError::Vocabulary {

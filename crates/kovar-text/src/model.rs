@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kovar_core::DType;
 use kovar_core::backend::Backend;
-use kovar_core::error::GraphError;
+use kovar_core::error::{CodecError, GraphError};
 use kovar_core::ops::RopeAngles;
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 use kovar_runtime::{
     CompileError, HostSlice, Plan, Policy, RunError, Session, SessionError, compile,
 };
@@ -56,6 +56,14 @@ pub enum LoadError {
     Context {
         /// Tokens asked for.
         tokens: usize,
+    },
+    /// A tensor cannot be read in the form that the model has it in.
+    #[error("tensor {name:?} cannot be read")]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        source: CodecError,
     },
     /// A session without devices, or that does not take the weights.
     #[error(transparent)]
@@ -141,7 +149,7 @@ pub enum LogitsOf {
 
 /// A language model with one context.
 pub struct Model {
-    file: Gguf,
+    file: ModelFile,
     architecture: Box<dyn Architecture>,
     context: Context,
     session: Session,
@@ -191,10 +199,11 @@ impl Model {
     /// # Errors
     /// See [`LoadError`].
     pub fn load(
-        file: Gguf,
+        file: impl Into<ModelFile>,
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LoadError> {
+        let file = file.into();
         let architecture = read_architecture(&file)?;
         let trained = architecture.trained_context();
         let rows = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
@@ -203,7 +212,11 @@ impl Model {
         }
         let session = Session::new(devices)?;
         for tensor in file.tensors() {
-            session.add_weight(tensor.name(), tensor.dtype(), tensor.dims(), tensor.bytes())?;
+            let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
+                name: tensor.name().to_owned(),
+                source,
+            })?;
+            session.add_weight(tensor.name(), tensor.dtype(), tensor.dims(), bytes)?;
         }
         let context = match architecture.memory() {
             Memory::Caches { rope } => Context::Caches {
@@ -237,7 +250,7 @@ impl Model {
     }
 
     /// The file that the model came from.
-    pub fn file(&self) -> &Gguf {
+    pub fn file(&self) -> &ModelFile {
         &self.file
     }
 

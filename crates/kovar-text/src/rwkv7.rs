@@ -5,7 +5,7 @@
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Binary, BinaryKind, GroupNorm, L2Norm, Op, Scale, Unary, UnaryKind};
 use kovar_core::{DType, Graph, ScalarId, ValueId};
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
@@ -54,7 +54,7 @@ struct Ranks {
 
 impl Rwkv7 {
     /// Reads the hyper-parameters from the metadata of `file`.
-    pub(crate) fn read(file: &Gguf) -> Result<Self, ArchitectureError> {
+    pub(crate) fn read(file: &ModelFile) -> Result<Self, ArchitectureError> {
         let hyper = Hyper::new(file, NAME);
         let width = hyper.size("embedding_length")?;
         let head_dim = hyper.size("wkv.head_size")?;

@@ -1,6 +1,6 @@
 //! The small model that comes with the library.
 
-use kovar_formats::Gguf;
+use kovar_formats::{Gguf, ModelFileError};
 use kovar_text::{LanguageModel, ModelOptions};
 
 use crate::devices::DeviceOptions;
@@ -27,6 +27,6 @@ pub fn llama_stories() -> &'static [u8] {
 /// # Errors
 /// The devices cannot be made or run out of memory.
 pub fn open() -> Result<LanguageModel, OpenError> {
-    let file = Gguf::from_static(llama_stories())?;
+    let file = Gguf::from_static(llama_stories()).map_err(ModelFileError::from)?;
     load(file, &ModelOptions::default(), &DeviceOptions::default())
 }

@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::Args;
 use kovar::cpu::bandwidth::measure_read_bandwidth;
 use kovar::cpu::pool::ThreadPool;
-use kovar::{Gguf, LogitsOf, Model};
+use kovar::{LogitsOf, Model, ModelFile};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
@@ -100,7 +100,7 @@ impl Bench {
         let file = load::open(&self.run.model.model)?;
         let weight_bytes = weight_bytes_per_token(&file);
         let parameters = file.tensors().map(|tensor| tensor.elements() as u64).sum();
-        let model_bytes = file.tensors().map(|tensor| tensor.bytes().len()).sum();
+        let model_bytes = file.tensors().map(|tensor| tensor.size()).sum();
         let mut model = load::model(file, &self.run)?;
         let info = model
             .session()
@@ -198,11 +198,11 @@ fn tokens(count: usize, vocab_len: usize) -> Vec<u32> {
 
 /// Bytes of the weights that making one token reads: all of them, but of an embedding table that
 /// is not the output matrix as well only a row.
-fn weight_bytes_per_token(file: &Gguf) -> u64 {
+fn weight_bytes_per_token(file: &ModelFile) -> u64 {
     const EMBEDDINGS: &str = "token_embd.weight";
     let is_tied = file.tensor("output.weight").is_none();
     let bytes = file.tensors().map(|tensor| {
-        let bytes = tensor.bytes().len() as u64;
+        let bytes = tensor.size() as u64;
         match tensor.dims().first() {
             Some(&rows) if tensor.name() == EMBEDDINGS && !is_tied => bytes / rows as u64,
             _ => bytes,
@@ -286,11 +286,9 @@ mod tests {
 
     #[test]
     fn tied_embeddings_are_read_whole_by_every_token() {
-        let file = Gguf::from_static(kovar::demo::llama_stories()).unwrap();
-        let all: u64 = file
-            .tensors()
-            .map(|tensor| tensor.bytes().len() as u64)
-            .sum();
+        let file = kovar::Gguf::from_static(kovar::demo::llama_stories()).unwrap();
+        let file = ModelFile::from(file);
+        let all: u64 = file.tensors().map(|tensor| tensor.size() as u64).sum();
         assert_eq!(weight_bytes_per_token(&file), all);
     }
 }

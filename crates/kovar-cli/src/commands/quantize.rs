@@ -132,10 +132,7 @@ impl Quantize {
 
     /// Breaks off where Ctrl-C was pressed.
     fn write(&self, plan: &Plan<'_>) -> anyhow::Result<ControlFlow<()>> {
-        let total = plan
-            .tensors()
-            .iter()
-            .map(|t| t.tensor().bytes().len() as u64);
+        let total = plan.tensors().iter().map(|t| t.tensor().size() as u64);
         let bar = progress::byte_bar("converting", total.sum());
         let interrupt = Interrupt::install()?;
         let _listening = interrupt.listen();
@@ -190,10 +187,7 @@ impl Quantize {
 
     fn tell(&self, plan: &Plan<'_>, seconds: f64) -> anyhow::Result<()> {
         let tensors = plan.tensors().iter();
-        let bytes_before: u64 = tensors
-            .clone()
-            .map(|t| t.tensor().bytes().len() as u64)
-            .sum();
+        let bytes_before: u64 = tensors.clone().map(|t| t.tensor().size() as u64).sum();
         let bytes_after: u64 = tensors.clone().map(|t| t.bytes() as u64).sum();
         if self.json {
             return output::write_json(&Report {

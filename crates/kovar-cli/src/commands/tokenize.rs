@@ -61,7 +61,7 @@ impl Tokenize {
     /// A file without a tokenizer.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.model.model)?;
-        let tokenizer = TokenizerSpec::from_gguf(&file)
+        let tokenizer = TokenizerSpec::from_metadata(file.metadata())
             .and_then(Tokenizer::from_spec)
             .with_context(|| format!("cannot read the tokenizer of {}", self.model.model))?;
         let Some(text) = stdin::text_or_stdin(self.text.as_deref())? else {

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use kovar_core::{DType, HostBytes};
 
+use crate::model_file::LazyTensor;
+
 /// What a file says of one tensor.
 #[derive(Clone, Debug)]
 pub struct TensorInfo {
@@ -44,6 +46,13 @@ impl TensorInfo {
     /// innermost dim.
     pub fn bytes(&self) -> HostBytes {
         self.data.clone()
+    }
+
+    pub(crate) fn into_lazy(self) -> (Box<str>, LazyTensor) {
+        (
+            self.name,
+            LazyTensor::window(self.dtype, self.dims, self.data),
+        )
     }
 }
 

@@ -8,7 +8,8 @@ use kovar_core::DType;
 use super::convert::convert;
 use super::mix::{Mix, fall_back};
 use super::{QuantizeError, TensorRule};
-use crate::gguf::{ALIGNMENT_KEY, Gguf, GgufWriteError, GgufWriter, TensorInfo, Value};
+use crate::gguf::{ALIGNMENT_KEY, GgufWriteError, GgufWriter, Value};
+use crate::model_file::{ModelFile, ModelTensor};
 
 pub(crate) const FILE_TYPE_KEY: &str = "general.file_type";
 pub(crate) const QUANTIZATION_VERSION_KEY: &str = "general.quantization_version";
@@ -53,7 +54,7 @@ const KEPT: &[&str] = &[
 /// The types that the tensors of a file are to have.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
     mix: Mix,
     tensors: Vec<TensorPlan<'a>>,
 }
@@ -61,14 +62,14 @@ pub struct Plan<'a> {
 /// A tensor and the type that it is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorPlan<'a> {
-    tensor: &'a TensorInfo,
+    tensor: &'a ModelTensor,
     dtype: DType,
     fell_back: bool,
 }
 
 impl<'a> TensorPlan<'a> {
     /// The tensor in the file that is read.
-    pub fn tensor(&self) -> &'a TensorInfo {
+    pub fn tensor(&self) -> &'a ModelTensor {
         self.tensor
     }
 
@@ -98,7 +99,11 @@ impl<'a> TensorPlan<'a> {
 /// # Errors
 /// A rule matches no tensor that is converted, or gives one a type whose blocks its rows don't
 /// fill.
-pub fn plan<'a>(file: &'a Gguf, mix: Mix, rules: &[TensorRule]) -> Result<Plan<'a>, QuantizeError> {
+pub fn plan<'a>(
+    file: &'a ModelFile,
+    mix: Mix,
+    rules: &[TensorRule],
+) -> Result<Plan<'a>, QuantizeError> {
     let wanted = mix_types(mix, file.tensors().map(|t| (t.name(), t.dtype(), t.dims())));
     let mut used = vec![false; rules.len()];
     let mut tensors = Vec::with_capacity(file.tensors().len());
