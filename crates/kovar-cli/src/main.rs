@@ -9,6 +9,7 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
+mod session;
 mod stdin;
 mod stream;
 

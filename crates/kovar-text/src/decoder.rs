@@ -46,7 +46,10 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// Reads the hyper-parameters from the metadata of `file`.
-    pub(crate) fn read(file: &ModelFile, family: &'static Family) -> Result<Self, ArchitectureError> {
+    pub(crate) fn read(
+        file: &ModelFile,
+        family: &'static Family,
+    ) -> Result<Self, ArchitectureError> {
         let hyper = Hyper::new(file, family.name);
         hyper.refuse("expert_count", "mixture of experts")?;
         let width = hyper.size("embedding_length")?;

@@ -18,7 +18,7 @@ pub mod tokenizer;
 
 pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Progress, generate};
 pub use language_model::{LanguageModel, LanguageModelError};
-pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions};
+pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions, SavedText, SessionFileError};
 pub use sampler::{Sampler, SamplerError, SamplerParams};
 pub use stream::{EmptyStopString, StopMatch, StopStrings, Utf8Stream};
 pub use template::{ChatTemplate, Message, RenderOptions, TemplateError, TemplateKind};

@@ -1,5 +1,8 @@
 //! A language model that is ready to run: weights, caches and compiled steps on one session.
 
+mod session_file;
+mod snapshot;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,6 +20,10 @@ use crate::architecture::{
     read_architecture,
 };
 use crate::chunks::next_step;
+
+pub use session_file::{SavedText, SessionFileError};
+
+use snapshot::StateBytes;
 
 /// How a model is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,10 +179,10 @@ enum Context {
 }
 
 /// The states of a recurrent model after the first `tokens` of its context.
+#[derive(Clone, Debug)]
 struct Checkpoint {
     tokens: usize,
-    /// Name and bytes.
-    states: Vec<(String, Vec<u8>)>,
+    states: Vec<StateBytes>,
 }
 
 struct Step {
@@ -310,52 +317,6 @@ impl Model {
         let common = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b);
         let kept = common.count().min(tokens.len().saturating_sub(1));
         self.truncate(kept)
-    }
-
-    /// Remembers the states of a recurrent model, so that it can go back to the present tokens; the
-    /// checkpoint before is forgotten. A model with caches can go back to any token without.
-    ///
-    /// # Errors
-    /// The states cannot be read.
-    pub fn checkpoint(&mut self) -> Result<(), SessionError> {
-        let tokens = self.tokens.len();
-        let Context::States { held, checkpoint } = &mut self.context else {
-            return Ok(());
-        };
-        let is_known = |checkpoint: &Checkpoint| checkpoint.tokens == tokens;
-        if *held != Some(tokens) || checkpoint.as_ref().is_some_and(is_known) {
-            return Ok(());
-        }
-        let mut states = Vec::new();
-        for state in self.session.states() {
-            let mut bytes = vec![0; state.bytes];
-            self.session.read_state(&state.name, &mut bytes)?;
-            states.push((state.name, bytes));
-        }
-        *checkpoint = Some(Checkpoint { tokens, states });
-        Ok(())
-    }
-
-    /// Brings the states of a recurrent model to where its tokens are.
-    fn bring_states(&mut self) -> Result<(), SessionError> {
-        let tokens = self.tokens.len();
-        let Context::States { held, checkpoint } = &mut self.context else {
-            return Ok(());
-        };
-        if *held == Some(tokens) {
-            return Ok(());
-        }
-        *held = None;
-        match checkpoint {
-            Some(checkpoint) if checkpoint.tokens == tokens => {
-                for (name, bytes) in &checkpoint.states {
-                    self.session.write_state(name, bytes)?;
-                }
-            }
-            _ => self.session.reset_states()?,
-        }
-        *held = Some(tokens);
-        Ok(())
     }
 
     /// Appends `tokens` to the context and replaces `logits` by the logits asked for, row by row,

@@ -10,6 +10,6 @@ mod sampling;
 pub use device::{DeviceArgs, devices_error};
 pub use generation::GenerationArgs;
 pub use mix::mix;
-pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
+pub use model::{ModelArgs, ModelSource, RunArgs};
 pub use number::whole;
 pub use sampling::SamplingArgs;

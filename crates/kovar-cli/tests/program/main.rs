@@ -8,6 +8,7 @@ mod inspect;
 mod logits;
 mod measure;
 mod quantize;
+mod session;
 mod synth;
 mod tokenize;
 
