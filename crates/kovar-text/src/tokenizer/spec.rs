@@ -28,7 +28,8 @@ pub(crate) mod key {
 /// (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>); `None` means that the key is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizerSpec {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE) or `llama` (SentencePiece).
+    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece) or `rwkv`
+    /// (RWKV World).
     pub model: String,
     /// `tokenizer.ggml.pre`: how text is cut into words before merging (byte-level BPE only).
     pub pre: Option<String>,
