@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 mod header;
 mod read;
+mod sharded;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,6 +22,7 @@ use crate::mmap::map_file;
 
 pub use dtype::TensorDType;
 pub use error::{ReadError, SafeTensorsError};
+pub use sharded::{ShardError, Shards};
 
 /// The longest header that is read, in bytes: the limit of the reference implementation.
 pub const MAX_HEADER_BYTES: usize = 100_000_000;

@@ -92,7 +92,10 @@ impl Tokenizer {
             (key::EOM, spec.eom),
             (key::UNKNOWN, spec.unknown),
             (key::PADDING, spec.padding),
-        ] {
+        ]
+        .into_iter()
+        .chain(spec.eos_ids.iter().map(|&id| (key::EOS_IDS, Some(id))))
+        {
             if let Some(id) = id.filter(|&id| vocab.text(id).is_none()) {
                 return Err(TokenizerError::SpecialIdOutOfRange {
                     key,
@@ -147,7 +150,7 @@ impl Tokenizer {
         let eot = spec.eot.or_else(|| end::guess_turn_end(&vocab));
         Ok(Self {
             special: SpecialTokens::new(&vocab)?,
-            end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom]),
+            end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom], &spec.eos_ids),
             vocab,
             algorithm,
             bos,
