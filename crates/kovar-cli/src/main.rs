@@ -9,6 +9,7 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
+mod session;
 mod stream;
 mod text_input;
 

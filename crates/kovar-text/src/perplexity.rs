@@ -39,14 +39,12 @@ pub enum PerplexityError {
         tokens: usize,
     },
     /// Chunks that are too short, or longer than the context.
-    #[error(
-        "a chunk of {chunk} tokens is not possible; it must be between {MIN_CHUNK} and the context of {context}"
-    )]
+    #[error("a chunk of {chunk} tokens is not possible; it must be {}", possible(*.context))]
     Chunk {
         /// Tokens of a chunk, as asked for.
         chunk: usize,
-        /// Tokens that the context holds.
-        context: usize,
+        /// Tokens that the context holds, if there is a limit.
+        context: Option<usize>,
     },
     /// Logits that give the text's token no probability, so that there is no mean.
     #[error("token {token} at position {position} of the text has the probability {probability}")]
@@ -64,6 +62,13 @@ pub enum PerplexityError {
     /// The caller broke it off.
     #[error("stopped")]
     Stopped,
+}
+
+fn possible(context: Option<usize>) -> String {
+    match context {
+        Some(context) => format!("between {MIN_CHUNK} and the context of {context}"),
+        None => format!("at least {MIN_CHUNK}"),
+    }
 }
 
 /// Scores the tokens of a text as llama.cpp's `llama-perplexity` does.
@@ -87,7 +92,7 @@ pub fn perplexity(
     on_chunk: &mut dyn FnMut(usize, usize, f64) -> ControlFlow<()>,
 ) -> Result<Perplexity, PerplexityError> {
     let context = model.context_len();
-    if !(MIN_CHUNK..=context).contains(&chunk) {
+    if chunk < MIN_CHUNK || context.is_some_and(|context| chunk > context) {
         return Err(PerplexityError::Chunk { chunk, context });
     }
     let chunk = chunk.min(tokens.len());

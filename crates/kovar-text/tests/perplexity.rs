@@ -110,7 +110,7 @@ fn a_text_shorter_than_a_chunk_is_one_chunk_of_its_own_length() {
 #[test]
 fn chunks_that_the_context_cannot_hold_are_refused() {
     let mut model = story_model();
-    let context = model.context_len();
+    let context = model.context_len().unwrap();
     for chunk in [0, 2, context + 1] {
         let error = perplexity(&mut model, &[1; 9], None, chunk, &mut go_on).unwrap_err();
         assert!(matches!(error, PerplexityError::Chunk { .. }), "{error}");
@@ -150,7 +150,8 @@ const BOUNDS: &[(&str, f64, f64)] = &[
 
 #[test]
 fn quantised_weights_keep_the_perplexity_within_the_bound_of_their_type() {
-    let source = ModelFile::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
+    let source =
+        ModelFile::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let ids = ids(&story_model(), &stories());
     let mut scores = HashMap::new();

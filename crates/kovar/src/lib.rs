@@ -57,6 +57,6 @@ pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
     Generation, LanguageModel, LanguageModelError, LoadError, LogitsOf, Message, Model,
     ModelOptions, PerplexityError, Progress, RenderOptions, Sampler, SamplerError, SamplerParams,
-    TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate,
-    perplexity,
+    SavedText, SessionFileError, TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError,
+    TokenizerSpec, generate, perplexity,
 };

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::Args;
 use kovar::GenerateOptions;
 
@@ -21,6 +23,12 @@ pub struct GenerationArgs {
     /// Go on past the token by which the model ends a text.
     #[arg(long)]
     pub ignore_eos: bool,
+
+    /// Go on where the text in FILE ended, if FILE is there, and save the text and the model's state
+    /// in it at the end. What was evaluated then is not evaluated again. A session fits only the
+    /// model, and the --cache-type, that it was made with. Chance begins anew.
+    #[arg(long, value_name = "FILE")]
+    pub session: Option<PathBuf>,
 
     /// Print one JSON object with text, tokens, finish reason, seed (null where it plays no part,
     /// at --temp 0) and timings instead of the text; chat prints one for each message.

@@ -14,6 +14,6 @@ pub use device::{DeviceArgs, devices_error};
 pub use escape::unescaped;
 pub use generation::GenerationArgs;
 pub use mix::mix;
-pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs, cache_type};
+pub use model::{ModelArgs, ModelSource, RunArgs, cache_type};
 pub use number::whole;
 pub use sampling::SamplingArgs;

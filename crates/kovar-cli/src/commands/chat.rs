@@ -8,9 +8,10 @@ use kovar::{
 };
 use serde::Serialize;
 
-use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
+use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
+use crate::session::SessionFile;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
 use crate::{hints, load, output, text_input};
 
@@ -44,6 +45,7 @@ Examples:
   kovar chat -m model.gguf
   kovar chat -m model.gguf --system \"Answer in one sentence.\" --temp 0.3
   kovar chat -m model.gguf \"What is the capital of France?\"
+  kovar chat -m model.gguf --session talk.kovar
   git diff | kovar chat -m model.gguf --system \"Describe this change.\" -";
 
 const COMMANDS: &str =
@@ -99,15 +101,18 @@ impl Chat {
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
         self.tell_of_template(kind);
+        let session = SessionFile::new(self.generation.session.as_deref());
+        let messages = session.restore_messages(&mut model)?;
         let mut conversation = Conversation {
             chat: &self,
             interrupt,
             model,
             options,
             sampling,
-            messages: Vec::new(),
+            session,
+            messages: messages.unwrap_or_default(),
         };
-        conversation.reset();
+        conversation.instruct();
         match message {
             Some(message) => {
                 let finish = conversation.answer(text_input::without_newline(&message))?;
@@ -129,9 +134,9 @@ impl Chat {
                 "note: the file has no chat template, falling back to {kind}"
             ));
         }
-        if self.run.model.model == ModelSource::Demo {
+        if let ModelSource::Demo(demo) = self.run.model.model {
             note(format_args!(
-                "note: {DEMO_NAME} only knows how to tell stories; -m takes a model that can chat"
+                "note: {demo} only knows how to tell stories; -m takes a model that can chat"
             ));
         }
     }
@@ -143,15 +148,25 @@ struct Conversation<'a> {
     model: LanguageModel,
     options: GenerateOptions,
     sampling: SamplerParams,
+    session: SessionFile,
     messages: Vec<Message>,
 }
 
 impl Conversation<'_> {
     fn reset(&mut self) {
         self.messages.clear();
-        let system = self.chat.system.as_ref();
-        self.messages
-            .extend(system.map(|text| Message::new("system", text)));
+        self.instruct();
+    }
+
+    /// Lets the conversation begin with the instructions that were given, if any were.
+    fn instruct(&mut self) {
+        if let Some(text) = &self.chat.system {
+            let first = self.messages.first();
+            let has_system = first.is_some_and(|message| message.role == "system");
+            let replaced = 0..usize::from(has_system);
+            let system = Message::new("system", text);
+            self.messages.splice(replaced, [system]);
+        }
     }
 
     /// Reads messages line by line until the end of stdin.
@@ -259,6 +274,8 @@ impl Conversation<'_> {
         }
         self.messages
             .push(Message::new("assistant", generation.text));
+        self.session
+            .save_messages(&mut self.model, &self.messages)?;
         Ok(generation.finish)
     }
 

@@ -105,7 +105,7 @@ impl Perplexity {
         let model = &mut loaded.model;
         let chunk = match self.ctx {
             Some(tokens) => tokens as usize,
-            None => DEFAULT_CHUNK.min(model.context_len()),
+            None => DEFAULT_CHUNK.min(model.context_len().unwrap_or(usize::MAX)),
         };
         if !self.quiet && (perplexity::MIN_CHUNK..chunk).contains(&tokens.len()) {
             note(format_args!(

@@ -9,6 +9,7 @@ mod logits;
 mod measure;
 mod perplexity;
 mod quantize;
+mod session;
 mod synth;
 mod tokenize;
 
