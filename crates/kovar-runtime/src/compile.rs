@@ -5,23 +5,29 @@ use std::sync::Arc;
 use kovar_core::{Graph, StorageKind};
 
 use crate::check;
+use crate::cost::LinkRates;
 use crate::error::CompileError;
+use crate::flow::check_flow;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
 use crate::placement::{self, Placement};
 use crate::plan::Plan;
-use crate::segment::{self, Segment};
+use crate::segment::{self, Schedule};
 use crate::session::Session;
 
 /// How a graph is compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Policy {
     /// Whether storages that are not needed at the same time may share memory.
     pub reuse_memory: bool,
     /// Whether the checker verifies the plan; by default in builds with debug assertions.
     pub check_plan: bool,
+    /// Whether a pin that cannot be followed is an error rather than a warning.
+    pub strict: bool,
+    /// What copies between devices are taken to cost.
+    pub link: LinkRates,
 }
 
 impl Default for Policy {
@@ -29,6 +35,8 @@ impl Default for Policy {
         Self {
             reuse_memory: true,
             check_plan: cfg!(debug_assertions),
+            strict: false,
+            link: LinkRates::default(),
         }
     }
 }
@@ -38,7 +46,7 @@ impl Default for Policy {
 pub(crate) struct Passes {
     pub(crate) liveness: Liveness,
     pub(crate) placement: Placement,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) schedule: Schedule,
     pub(crate) memory: MemoryPlan,
 }
 
@@ -62,17 +70,25 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
         of_graph.try_for_each(|storage| states.check(storage))?;
     }
     let liveness = liveness::analyse(graph)?;
-    let placement = placement::place(graph, &liveness, devices, session.homes())?;
-    let segments = segment::cut(graph, &liveness, &placement);
-    let memory = memory::plan(graph, &liveness, &placement, devices, policy.reuse_memory)?;
+    let placement = placement::place(graph, &liveness, devices, session.homes(), policy.link)?;
+    for lost in placement.lost_pins() {
+        if policy.strict {
+            return Err(CompileError::LostPin(lost.clone()));
+        }
+        tracing::warn!("{lost}");
+    }
+    let schedule = segment::schedule(graph, &liveness, &placement);
+    let reuse = policy.reuse_memory;
+    let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {
-        check::check_segments(graph, &liveness, &placement, &segments)?;
-        check::check_memory(graph, &liveness, &placement, &memory)?;
+        check::check_segments(graph, &liveness, &placement, &schedule)?;
+        check::check_memory(graph, &placement, &schedule, &memory)?;
+        check_flow(graph, &liveness, &placement, &schedule, &memory)?;
     }
     let passes = Passes {
         liveness,
         placement,
-        segments,
+        schedule,
         memory,
     };
     let mut guard = shared.acquire()?;

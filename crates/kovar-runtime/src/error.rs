@@ -7,6 +7,8 @@ use kovar_core::error::DeviceError;
 use kovar_core::{DType, Dims};
 
 use crate::check::Violation;
+use crate::device::DeviceSet;
+use crate::pins::LostPin;
 
 /// Why a session could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -20,6 +22,20 @@ pub enum SessionError {
     DuplicateDevice {
         /// The id.
         id: String,
+    },
+    /// More devices than a session can have.
+    #[error("a session can have {max} devices, {found} were given", max = DeviceSet::MAX)]
+    TooManyDevices {
+        /// Devices given.
+        found: usize,
+    },
+    /// A home on a device that the session does not have.
+    #[error("weights or states have their home on device {device}, the session has {devices}")]
+    NoHome {
+        /// The position of the home.
+        device: usize,
+        /// How many devices the session has.
+        devices: usize,
     },
     /// A second weight of the same name.
     #[error("the session already has a weight named `{name}`")]
@@ -163,7 +179,7 @@ pub enum CompileError {
         /// The earlier plan's dims.
         found: Dims,
     },
-    /// A node that the device of the storage it writes does not support.
+    /// A node that no device supports.
     #[error("{op} (node {node}, writing `{result}`) has no device: {refusals}")]
     Unsupported {
         /// The operation.
@@ -175,6 +191,9 @@ pub enum CompileError {
         /// The devices that refuse it, and why.
         refusals: Refusals,
     },
+    /// A pin that cannot be followed, where pins are strict.
+    #[error(transparent)]
+    LostPin(#[from] LostPin),
     /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
     #[error(
         "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Buffer};
 use kovar_core::{DType, Dims, Storage};
 
+use crate::device::DeviceId;
 use crate::error::{CompileError, SessionError};
-use crate::placement::DeviceId;
 
 /// A state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Buffer, WeightUse};
-use kovar_core::{DType, Dims, Graph, HostBytes, Layout, NodeId, StorageId, StorageKind};
+use kovar_core::{DType, Dims, Graph, HostBytes, Layout, StorageId, StorageKind};
 
+use crate::device::DeviceId;
 use crate::error::{CompileError, SessionError};
-use crate::placement::{DeviceId, Placement};
+use crate::segment::Segment;
 
 /// A weight of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,35 +123,34 @@ impl Weights {
         Ok(())
     }
 
-    /// The device's form of each weight that `nodes` read, made at its first use.
+    /// Each device's form of each weight that its segments read, made at its first use.
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,
-        nodes: &[NodeId],
-        placement: &Placement,
+        segments: &[Segment],
         devices: &[Arc<dyn Backend>],
     ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
-        let mut uses: HashMap<StorageId, Vec<WeightUse<'_>>> = HashMap::new();
+        let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
         let mut order = Vec::new();
-        for &id in nodes {
-            let Some(node) = graph.node(id) else { continue };
-            for (operand, value) in node.inputs().enumerate() {
-                if node.storage_of(value).kind == StorageKind::Weight {
-                    let uses = uses.entry(value.storage).or_default();
-                    if uses.is_empty() {
-                        order.push(value.storage);
+        for segment in segments {
+            for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
+                for (operand, value) in node.inputs().enumerate() {
+                    if node.storage_of(value).kind == StorageKind::Weight {
+                        let place = (value.storage, segment.device);
+                        let uses = uses.entry(place).or_default();
+                        if uses.is_empty() {
+                            order.push(place);
+                        }
+                        uses.push(WeightUse { node, operand });
                     }
-                    uses.push(WeightUse { node, operand });
                 }
             }
         }
         let mut bound = Vec::with_capacity(order.len());
-        for id in order {
-            let (Some(storage), Some(device), Some(uses)) = (
-                graph.storages().get(id.index()),
-                placement.owner(id),
-                uses.get(&id),
-            ) else {
+        for (id, device) in order {
+            let (Some(storage), Some(uses)) =
+                (graph.storages().get(id.index()), uses.get(&(id, device)))
+            else {
                 continue;
             };
             let weight = self.by_name.get(&storage.name);
