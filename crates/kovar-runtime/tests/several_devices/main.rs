@@ -1,0 +1,8 @@
+//! Plans over several simulated devices, each of which refuses the memory of all others.
+
+mod cases;
+mod generator;
+mod placement;
+mod plans;
+mod property;
+mod world;
