@@ -18,6 +18,9 @@ use crate::segment::{Schedule, Step};
 /// Who wrote a byte: the node at a position, or the world before the run.
 type Writer = Option<usize>;
 
+/// What is in a byte of memory.
+type Mark = (StorageId, Writer);
+
 /// Memory that is not shared with other memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Region {
@@ -32,7 +35,7 @@ struct Flow<'g> {
     /// What program order says is in each storage.
     expected: Vec<Intervals<Writer>>,
     /// What the steps left in the memory.
-    found: HashMap<Region, Intervals<(StorageId, Writer)>>,
+    found: HashMap<Region, Intervals<Mark>>,
 }
 
 /// Verifies that every node reads, in the memory of its device, the bytes that program order says,
@@ -55,7 +58,8 @@ pub fn check_flow(
         found: HashMap::new(),
     };
     flow.begin(schedule)?;
-    let mut read: HashMap<usize, Vec<(Range<usize>, (StorageId, Writer))>> = HashMap::new();
+    // By copy, what its read found.
+    let mut read: HashMap<usize, Vec<(Range<usize>, Mark)>> = HashMap::new();
     let mut position = 0;
     for step in schedule.steps() {
         match step {

@@ -106,7 +106,7 @@ impl Holders {
             while let Some(copy) = self.best(storage, &missing, device, segment) {
                 missing.remove(copy.bytes.clone());
                 self.get(device).make(copy.bytes.clone(), segment);
-                copies.push(copy);
+                push(copies, copy);
             }
         }
     }
@@ -143,5 +143,24 @@ impl Holders {
         for other in self.0.iter_mut().filter(|holder| holder.device != device) {
             other.valid.remove(bytes.clone());
         }
+    }
+}
+
+/// Adds a copy, as a part of one for the same segment if the two touch.
+fn push(copies: &mut Vec<Copy>, copy: Copy) {
+    let same = |other: &Copy| {
+        (other.storage, other.from, other.to, other.after)
+            == (copy.storage, copy.from, copy.to, copy.after)
+    };
+    let touch =
+        |other: &Copy| other.bytes.end == copy.bytes.start || copy.bytes.end == other.bytes.start;
+    let for_segment = copies.iter_mut().rev();
+    let mut for_segment = for_segment.take_while(|other| other.before == copy.before);
+    match for_segment.find(|other| same(other) && touch(other)) {
+        Some(other) => {
+            other.bytes.start = other.bytes.start.min(copy.bytes.start);
+            other.bytes.end = other.bytes.end.max(copy.bytes.end);
+        }
+        None => copies.push(copy),
     }
 }

@@ -59,7 +59,8 @@ impl Machine {
 
 fn machine() -> impl Strategy<Value = Machine> {
     // Mostly devices that support most operations, so that most graphs can run.
-    let mask = prop_oneof![3 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a | b), 1 => Just(0xffff)];
+    let mask =
+        prop_oneof![3 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a | b), 1 => Just(0xffff)];
     let devices = prop::collection::vec((mask, any::<u8>()), 1..=4);
     let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
     (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| {

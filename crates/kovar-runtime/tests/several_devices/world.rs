@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Reason, Support};
 use kovar_core::{DType, Graph, HostBytes, NodeRef, Storage, StorageKind};
-use kovar_runtime::{
-    CompileError, DeviceId, Homes, HostSlice, Plan, Policy, Session, compile,
-};
+use kovar_runtime::{CompileError, DeviceId, Homes, HostSlice, Plan, Policy, Session, compile};
 use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
 
 /// What is to be read after a run, by name.
@@ -56,13 +54,17 @@ impl World {
             .into_iter()
             .map(|options| Arc::new(SimulatedDevice::new(options)))
             .collect();
-        let backends = devices.iter().map(|device| device.clone() as Arc<dyn Backend>);
+        let backends = devices
+            .iter()
+            .map(|device| device.clone() as Arc<dyn Backend>);
         let session = Session::with_homes(backends.collect(), homes).unwrap();
         for storage in graph.storages() {
             if storage.kind == StorageKind::Weight {
                 let bytes = HostBytes::new(Arc::new(data(storage, 7)));
                 let (name, dims) = (&storage.name, &storage.dims);
-                session.add_weight(name, storage.dtype, dims, bytes).unwrap();
+                session
+                    .add_weight(name, storage.dtype, dims, bytes)
+                    .unwrap();
             }
         }
         Self { devices, session }
@@ -111,11 +113,11 @@ impl World {
 
 /// Small whole numbers, or row numbers where indices are wanted.
 pub fn data(storage: &Storage, seed: u32) -> Vec<u8> {
-    let mut random = seed
-        .wrapping_mul(2_654_435_761)
-        .wrapping_add(storage.name.bytes().fold(1, |hash, byte| {
+    let mut random = seed.wrapping_mul(2_654_435_761).wrapping_add(
+        storage.name.bytes().fold(1, |hash, byte| {
             u32::wrapping_mul(hash, 31).wrapping_add(byte.into())
-        }));
+        }),
+    );
     let mut next = || {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         random >> 16
