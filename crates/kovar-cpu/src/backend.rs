@@ -32,6 +32,8 @@ pub struct CpuOptions {
     pub threads: Option<usize>,
     /// The vector instructions; the machine's best if `None`.
     pub simd: Option<SimdLevel>,
+    /// The device's id; `cpu` if `None`. Several devices of one session need different ones.
+    pub id: Option<String>,
 }
 
 impl CpuOptions {
@@ -49,6 +51,12 @@ impl CpuOptions {
     /// Sets the vector instructions.
     pub fn simd(mut self, level: SimdLevel) -> Self {
         self.simd = Some(level);
+        self
+    }
+
+    /// Sets the device's id.
+    pub fn id(mut self, id: &str) -> Self {
+        self.id = Some(id.to_owned());
         self
     }
 }
@@ -144,7 +152,7 @@ impl CpuBackend {
         let shared = Arc::new(Shared {
             owner: Arc::new(()),
             info: DeviceInfo {
-                id: "cpu".to_owned(),
+                id: options.id.unwrap_or_else(|| "cpu".to_owned()),
                 kind: DeviceKind::Cpu,
                 name: machine::processor_name().unwrap_or_else(|| "CPU".to_owned()),
                 features: vec![level.name().to_owned()],

@@ -9,7 +9,8 @@ use kovar_core::error::GraphError;
 use kovar_core::ops::RopeAngles;
 use kovar_formats::Gguf;
 use kovar_runtime::{
-    CompileError, HostSlice, Plan, Policy, RunError, Session, SessionError, compile,
+    CompileError, DeviceId, Homes, HostSlice, Plan, Policy, RunError, Session, SessionError,
+    compile,
 };
 
 use crate::architecture::{
@@ -24,6 +25,9 @@ pub struct ModelOptions {
     pub context: Option<usize>,
     /// The dtype of the keys and values in the context: F32, F16, BF16 or Q8_0.
     pub cache_dtype: DType,
+    /// Which devices the weights and caches are on: those of a layer have names like
+    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`.
+    pub homes: Homes,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -34,6 +38,7 @@ impl Default for ModelOptions {
         Self {
             context: None,
             cache_dtype: DType::F16,
+            homes: Homes::all_on(DeviceId::FIRST),
         }
     }
 }
@@ -177,7 +182,7 @@ impl Model {
         if !(1..=MAX_CONTEXT).contains(&context) {
             return Err(LoadError::Context { tokens: context });
         }
-        let session = Session::new(devices)?;
+        let session = Session::with_homes(devices, options.homes.clone())?;
         for tensor in file.tensors() {
             session.add_weight(tensor.name(), tensor.dtype(), tensor.dims(), tensor.bytes())?;
         }
@@ -203,6 +208,11 @@ impl Model {
     /// The file that the model came from.
     pub fn file(&self) -> &Gguf {
         &self.file
+    }
+
+    /// The plans compiled so far.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.steps.values().map(|step| &step.plan)
     }
 
     /// The session that holds its weights and caches.
