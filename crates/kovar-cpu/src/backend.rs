@@ -235,25 +235,7 @@ impl Backend for CpuBackend {
                 found: bytes.len(),
             });
         }
-        let multiplied = uses.iter().any(|weight_use| {
-            let default = matches!(
-                weight_use.node.op(),
-                Op::Matmul(matmul) if matmul.precision == Precision::Default
-            );
-            default && weight_use.operand == 0
-        });
-        let packed = multiplied
-            .then(|| {
-                PackedLayout::new(
-                    weight.dtype,
-                    weight.dims.from_end(1),
-                    weight.dims.from_end(0),
-                )
-                .ok()
-            })
-            .flatten()
-            .filter(|_| weight.dims.rank() == 2);
-        let prepared = match packed {
+        let prepared = match packed_layout(weight, uses) {
             None => PreparedWeight::plain(bytes.clone()),
             Some(layout) => {
                 let what = format!("the prepared form of `{}`", weight.name);
@@ -274,6 +256,10 @@ impl Backend for CpuBackend {
         Ok(self.shared.buffer(CpuMemory::Weight(prepared)))
     }
 
+    fn prepared_bytes(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> usize {
+        packed_layout(weight, uses).map_or(weight.bytes, |layout| layout.bytes())
+    }
+
     fn compile(
         &self,
         segment: Segment<'_>,
@@ -286,6 +272,20 @@ impl Backend for CpuBackend {
     fn queue(&self) -> &dyn Queue {
         &self.queue
     }
+}
+
+/// The layout that a weight is repacked to, if its uses call for it.
+fn packed_layout(weight: &Storage, uses: &[WeightUse<'_>]) -> Option<PackedLayout> {
+    let multiplied = uses.iter().any(|weight_use| {
+        let default = matches!(
+            weight_use.node.op(),
+            Op::Matmul(matmul) if matmul.precision == Precision::Default
+        );
+        default && weight_use.operand == 0
+    });
+    let (rows, columns) = (weight.dims.from_end(1), weight.dims.from_end(0));
+    let layout = PackedLayout::new(weight.dtype, rows, columns).ok();
+    layout.filter(|_| multiplied && weight.dims.rank() == 2)
 }
 
 impl fmt::Debug for CpuBackend {

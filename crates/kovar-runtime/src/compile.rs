@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use kovar_core::{Graph, StorageKind};
 
+use crate::arena::Running;
 use crate::check;
 use crate::cost::LinkRates;
+use crate::device::DeviceSet;
 use crate::error::CompileError;
 use crate::flow::check_flow;
+use crate::forecast::{self, Forecast};
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
-use crate::placement::{self, Placement};
+use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
 use crate::segment::{self, Schedule};
 use crate::session::Session;
@@ -61,7 +64,45 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
     let nodes = graph.nodes().len();
     let _span = tracing::debug_span!("compile", nodes).entered();
     let shared = &session.shared;
-    let devices = session.devices();
+    let mut guard = shared.acquire()?;
+    let passes = run_passes(graph, session, policy, &guard.running)?;
+    let linked = link(shared, &mut guard.running, graph, &passes)?;
+    let plan = Plan::new(Arc::clone(shared), graph, passes, linked);
+    guard.running.register(plan.downgrade());
+    let needed = plan.core.passes.liveness.nodes().len();
+    let arena: usize = plan.memory().iter().map(|memory| memory.arena).sum();
+    tracing::debug!(needed, arena, "compiled");
+    Ok(plan)
+}
+
+/// What [`compile`] would do, by the same passes, without asking the devices for anything.
+///
+/// # Errors
+/// Those of [`compile`] that are found before any memory is asked for.
+pub fn forecast(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+) -> Result<Forecast, CompileError> {
+    let shared = &session.shared;
+    let guard = shared.acquire()?;
+    let passes = run_passes(graph, session, policy, &guard.running)?;
+    Ok(Forecast {
+        memory: forecast::memory(shared, graph, &passes),
+        lost_pins: passes.placement.lost_pins().to_vec(),
+        schedule: passes.schedule,
+    })
+}
+
+/// The passes before backend compilation. If a device would hold more than its budget, they run
+/// again with all that others can run moved off it.
+fn run_passes(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+    running: &Running,
+) -> Result<Passes, CompileError> {
+    let shared = &session.shared;
     shared.weights().check(graph)?;
     {
         let states = shared.states();
@@ -69,14 +110,46 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
         let mut of_graph = kinds.filter(|storage| storage.kind == StorageKind::State);
         of_graph.try_for_each(|storage| states.check(storage))?;
     }
-    let liveness = liveness::analyse(graph)?;
-    let placement = placement::place(graph, &liveness, devices, session.homes(), policy.link)?;
+    let mut avoided = DeviceSet::default();
+    loop {
+        let passes = place_and_plan(graph, session, policy, avoided)?;
+        let over = forecast::over_budget(shared, running, graph, &passes, session.homes());
+        let Some((device, over)) = over else {
+            warn_of_lost_pins(&passes.placement, policy)?;
+            return Ok(passes);
+        };
+        if avoided.contains(device) {
+            return Err(over.into());
+        }
+        tracing::debug!("{over}");
+        avoided.insert(device);
+    }
+}
+
+fn warn_of_lost_pins(placement: &Placement, policy: &Policy) -> Result<(), CompileError> {
     for lost in placement.lost_pins() {
         if policy.strict {
             return Err(CompileError::LostPin(lost.clone()));
         }
         tracing::warn!("{lost}");
     }
+    Ok(())
+}
+
+fn place_and_plan(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+    avoided: DeviceSet,
+) -> Result<Passes, CompileError> {
+    let devices = session.devices();
+    let liveness = liveness::analyse(graph)?;
+    let rules = Rules {
+        homes: session.homes(),
+        link: policy.link,
+        avoided,
+    };
+    let placement = placement::place(graph, &liveness, devices, &rules)?;
     let schedule = segment::schedule(graph, &liveness, &placement);
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
@@ -85,18 +158,10 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
         check::check_memory(graph, &placement, &schedule, &memory)?;
         check_flow(graph, &liveness, &placement, &schedule, &memory)?;
     }
-    let passes = Passes {
+    Ok(Passes {
         liveness,
         placement,
         schedule,
         memory,
-    };
-    let mut guard = shared.acquire()?;
-    let linked = link(shared, &mut guard.running, graph, &passes)?;
-    let plan = Plan::new(Arc::clone(shared), graph, passes, linked);
-    guard.running.register(plan.downgrade());
-    let needed = plan.core.passes.liveness.nodes().len();
-    let arena: usize = plan.memory().iter().map(|memory| memory.arena).sum();
-    tracing::debug!(needed, arena, "compiled");
-    Ok(plan)
+    })
 }

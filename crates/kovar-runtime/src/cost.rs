@@ -119,7 +119,7 @@ impl Costs {
                         continue;
                     }
                     let home = homes.of(storage).index();
-                    let carried = input.byte_span().len() as f64 / self.link.bytes_per_ns;
+                    let carried = self.link.time(input.byte_span().len());
                     let away = times.iter_mut().enumerate().filter(|(at, _)| *at != home);
                     away.for_each(|(_, time)| *time += carried);
                 }

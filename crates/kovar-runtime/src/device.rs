@@ -49,6 +49,11 @@ impl DeviceSet {
         Self(self.0 & other.0)
     }
 
+    /// The devices that are not in the other set.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether there are no devices.
     pub fn is_empty(self) -> bool {
         self.0 == 0

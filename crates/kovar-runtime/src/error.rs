@@ -8,6 +8,7 @@ use kovar_core::{DType, Dims};
 
 use crate::check::Violation;
 use crate::device::DeviceSet;
+use crate::forecast::OverBudget;
 use crate::pins::LostPin;
 
 /// Why a session could not do what it was asked.
@@ -194,6 +195,10 @@ pub enum CompileError {
     /// A pin that cannot be followed, where pins are strict.
     #[error(transparent)]
     LostPin(#[from] LostPin),
+    /// A device's budget that cannot be kept even by moving to other devices what they can run.
+    /// Nothing was taken.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
     #[error(
         "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \

@@ -24,6 +24,7 @@ pub struct Homes {
     default: DeviceId,
     pins: Vec<Pin>,
     chosen: HashMap<(&'static str, String), DeviceId>,
+    budgets: HashMap<DeviceId, u64>,
 }
 
 impl Homes {
@@ -33,7 +34,20 @@ impl Homes {
             default: device,
             pins: Vec::new(),
             chosen: HashMap::new(),
+            budgets: HashMap::new(),
         }
+    }
+
+    /// Limits what a session asks of a device, in bytes: weights in the device's form, states and
+    /// activation memory.
+    pub fn budget(mut self, device: DeviceId, bytes: u64) -> Self {
+        self.budgets.insert(device, bytes);
+        self
+    }
+
+    /// The limit of a device; `None` if there is none.
+    pub fn budget_of(&self, device: DeviceId) -> Option<u64> {
+        self.budgets.get(&device).copied()
     }
 
     /// Pins the storages of the names of `pattern` to `device`. Of several pins that match a name,

@@ -112,6 +112,28 @@ impl Placement {
     }
 }
 
+/// What decides between the devices that could own a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'h> {
+    /// Where weights and states are, and the user's pins.
+    pub homes: &'h Homes,
+    /// What copies are taken to cost.
+    pub link: LinkRates,
+    /// Devices that get only what no other device can run.
+    pub avoided: DeviceSet,
+}
+
+impl<'h> Rules<'h> {
+    /// The estimated time alone decides.
+    pub fn new(homes: &'h Homes) -> Self {
+        Self {
+            homes,
+            link: LinkRates::default(),
+            avoided: DeviceSet::default(),
+        }
+    }
+}
+
 /// Places the storages of `graph` so that the estimated time of a run is small: where their pins
 /// want them if that is possible, else where computing and copying take least. Weights and states
 /// are at their homes.
@@ -123,19 +145,23 @@ pub fn place(
     graph: &Graph,
     liveness: &Liveness,
     devices: &[Arc<dyn Backend>],
-    homes: &Homes,
-    link: LinkRates,
+    rules: &Rules<'_>,
 ) -> Result<Placement, CompileError> {
+    let homes = rules.homes;
     let classes = classify(graph, liveness, devices)?;
     let mut lost_pins = Vec::new();
     let units = classes.units().iter();
     let candidates: Vec<DeviceSet> = units
-        .map(|unit| narrow(graph, liveness, devices, homes, unit, &mut lost_pins))
+        .map(|unit| {
+            let set = narrow(graph, liveness, devices, homes, unit, &mut lost_pins);
+            let rest = set.without(rules.avoided);
+            if rest.is_empty() { set } else { rest }
+        })
         .collect();
     let chosen = if devices.len() == 1 {
         vec![DeviceId::FIRST; candidates.len()]
     } else {
-        let costs = Costs::new(graph, liveness, devices, &classes, homes, link);
+        let costs = Costs::new(graph, liveness, devices, &classes, homes, rules.link);
         choose(&costs, &candidates, devices.len())
     };
     Ok(owners(graph, &classes, &chosen, homes, lost_pins))

@@ -10,6 +10,7 @@ use crate::check::Violation;
 use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::error::RunError;
+use crate::forecast::{self, PlanMemory};
 use crate::host_slice::HostSlice;
 use crate::link::{Linked, link};
 use crate::outputs::Outputs;
@@ -33,24 +34,6 @@ pub struct NodeKernel {
     pub device: DeviceId,
     /// The kernel's name.
     pub kernel: &'static str,
-}
-
-/// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
-/// the session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanMemory {
-    /// The device's id.
-    pub device: String,
-    /// Prepared weights that the plan reads, in bytes.
-    pub weights: usize,
-    /// States, in bytes.
-    pub states: usize,
-    /// Inputs, temporaries and outputs, in bytes.
-    pub arena: usize,
-    /// What the arena cannot go below, in bytes: the most that is needed at one time.
-    pub arena_lower_bound: usize,
-    /// What the programs hold for themselves, in bytes.
-    pub programs: usize,
 }
 
 pub(crate) struct PlanCore {
@@ -347,29 +330,11 @@ fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
 }
 
 fn memory(shared: &Shared, graph: &Graph, passes: &Passes, linked: &Linked) -> Vec<PlanMemory> {
-    let devices = shared.devices.iter().zip(passes.memory.arenas());
-    DeviceId::all(shared.devices.len())
-        .zip(devices)
-        .map(|(device, (backend, arena))| {
-            let sum = |kind: StorageKind| -> usize {
-                let storages = graph.storage_ids().zip(graph.storages());
-                let of_kind = storages.filter(|&(id, storage)| {
-                    let at_home = passes.placement.home(id) == Some(device);
-                    storage.kind == kind && (kind != StorageKind::State || at_home)
-                });
-                let buffers = of_kind.filter_map(|(id, _)| linked.binding(device, id));
-                buffers.map(|binding| binding.buffer.len()).sum()
-            };
-            let segments = passes.schedule.segments.iter().zip(linked.programs());
-            let own = segments.filter(|(segment, _)| segment.device == device);
-            PlanMemory {
-                device: backend.info().id.clone(),
-                weights: sum(StorageKind::Weight),
-                states: sum(StorageKind::State),
-                arena: arena.bytes(),
-                arena_lower_bound: arena.lower_bound,
-                programs: own.map(|(_, program)| program.own_bytes()).sum(),
-            }
-        })
-        .collect()
+    let mut memory = forecast::memory(shared, graph, passes);
+    for (segment, program) in passes.schedule.segments.iter().zip(linked.programs()) {
+        if let Some(memory) = memory.get_mut(segment.device.index()) {
+            memory.programs += program.own_bytes();
+        }
+    }
+    memory
 }

@@ -113,8 +113,8 @@ impl States {
 
     /// The size of a device's states in bytes.
     pub(crate) fn bytes(&self, device: usize) -> usize {
-        let states = self.states.iter().map(|state| &state.info);
-        let there = states.filter(|info| info.device.index() == device);
-        there.map(|info| info.bytes).sum()
+        let states = self.states.iter();
+        let there = states.filter(|state| state.info.device.index() == device);
+        there.map(|state| state.buffer.len()).sum()
     }
 }

@@ -6,9 +6,9 @@ use kovar_runtime::check::{Violation, check_memory, check_segments};
 use kovar_runtime::flow::check_flow;
 use kovar_runtime::liveness::{Liveness, analyse};
 use kovar_runtime::memory::plan;
-use kovar_runtime::placement::{Placement, place};
+use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::schedule;
-use kovar_runtime::{DeviceId, Homes, LinkRates};
+use kovar_runtime::{DeviceId, Homes};
 
 use crate::interpreter::{recurrence, two_inputs};
 use crate::sim::Sim;
@@ -21,7 +21,7 @@ fn example() -> (Graph, Vec<Arc<dyn Backend>>, Liveness, Placement) {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a")), Arc::new(Sim::new("b"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes, LinkRates::default()).unwrap();
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
     (graph, devices, liveness, placement)
 }
 
@@ -113,7 +113,7 @@ fn shared_memory_of_storages_that_live_together_is_found() {
     let (_, devices, _, _) = example();
     let (shorter, liveness) = chain(false);
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&shorter, &liveness, &devices, &homes, LinkRates::default()).unwrap();
+    let placement = place(&shorter, &liveness, &devices, &Rules::new(&homes)).unwrap();
     let short = schedule(&shorter, &liveness, &placement);
     let memory = plan(&shorter, &liveness, &placement, &short, &devices, true).unwrap();
     check_memory(&shorter, &placement, &short, &memory).unwrap();

@@ -4,9 +4,9 @@ use kovar_core::backend::Backend;
 use kovar_core::{DType, Graph};
 use kovar_runtime::liveness::{Lifetime, analyse};
 use kovar_runtime::memory::{MemoryPlan, Request, lower_bound, pack, plan};
-use kovar_runtime::placement::place;
+use kovar_runtime::placement::{Rules, place};
 use kovar_runtime::segment::schedule;
-use kovar_runtime::{CompileError, DeviceId, Homes, LinkRates};
+use kovar_runtime::{CompileError, DeviceId, Homes};
 use proptest::prelude::*;
 
 use crate::interpreter::two_inputs;
@@ -16,7 +16,7 @@ fn planned(graph: &Graph, device: Sim, reuse: bool) -> Result<MemoryPlan, Compil
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(device)];
     let liveness = analyse(graph)?;
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(graph, &liveness, &devices, &homes, LinkRates::default())?;
+    let placement = place(graph, &liveness, &devices, &Rules::new(&homes))?;
     let schedule = schedule(graph, &liveness, &placement);
     plan(graph, &liveness, &placement, &schedule, &devices, reuse)
 }

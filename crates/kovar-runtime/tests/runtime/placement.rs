@@ -4,8 +4,8 @@ use kovar_core::backend::{Backend, Reason};
 use kovar_core::{DType, Graph};
 use kovar_runtime::error::{Refusal, Refusals};
 use kovar_runtime::liveness::analyse;
-use kovar_runtime::placement::place;
-use kovar_runtime::{CompileError, DeviceId, Homes, LinkRates};
+use kovar_runtime::placement::{Rules, place};
+use kovar_runtime::{CompileError, DeviceId, Homes};
 
 use crate::interpreter::two_inputs;
 use crate::sim::Sim;
@@ -21,8 +21,7 @@ fn equal_devices_leave_every_storage_on_the_first() {
         &graph,
         &analyse(&graph).unwrap(),
         &devices,
-        &homes,
-        LinkRates::default(),
+        &Rules::new(&homes),
     )
     .unwrap();
     for id in graph.storage_ids() {
@@ -49,8 +48,7 @@ fn a_node_that_no_device_supports_lists_the_reason_of_each() {
         &graph,
         &analyse(&graph).unwrap(),
         &devices,
-        &homes,
-        LinkRates::default(),
+        &Rules::new(&homes),
     )
     .unwrap_err();
     let refusal = |device: &str| Refusal {
@@ -86,8 +84,7 @@ fn a_dropped_node_needs_no_support() {
             &graph,
             &analyse(&graph).unwrap(),
             &devices,
-            &homes,
-            LinkRates::default()
+            &Rules::new(&homes)
         )
         .is_ok()
     );

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use kovar_core::backend::Backend;
 use kovar_runtime::liveness::analyse;
-use kovar_runtime::placement::place;
+use kovar_runtime::placement::{Rules, place};
 use kovar_runtime::segment::schedule;
-use kovar_runtime::{DeviceId, Homes, LinkRates};
+use kovar_runtime::{DeviceId, Homes};
 
 use crate::interpreter::two_inputs;
 use crate::sim::Sim;
@@ -19,7 +19,7 @@ fn one_device_runs_all_needed_nodes_in_one_segment() {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes, LinkRates::default()).unwrap();
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
     let schedule = schedule(&graph, &liveness, &placement);
     let segments = &schedule.segments;
     assert_eq!(segments.len(), 1);
@@ -37,7 +37,7 @@ fn a_graph_without_needed_nodes_has_no_segments() {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes, LinkRates::default()).unwrap();
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
     let schedule = schedule(&graph, &liveness, &placement);
     assert!(schedule.segments.is_empty() && schedule.steps().is_empty());
 }

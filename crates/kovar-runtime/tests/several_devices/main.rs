@@ -1,5 +1,6 @@
 //! Plans over several simulated devices, each of which refuses the memory of all others.
 
+mod budgets;
 mod cases;
 mod generator;
 mod placement;

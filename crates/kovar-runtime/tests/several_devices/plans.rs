@@ -1,11 +1,11 @@
 use kovar_core::{DType, Graph};
+use kovar_runtime::Homes;
 use kovar_runtime::check::{Violation, check_memory, check_segments};
 use kovar_runtime::flow::check_flow;
 use kovar_runtime::liveness::{Liveness, analyse};
 use kovar_runtime::memory::{MemoryPlan, plan};
-use kovar_runtime::placement::{Placement, place};
+use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::{Schedule, Step, schedule};
-use kovar_runtime::{Homes, LinkRates};
 
 use crate::world::{World, device, only};
 
@@ -31,7 +31,7 @@ fn example() -> Planned {
     let world = World::new(&graph, devices, homes.clone());
     let devices = world.session.devices();
     let liveness = analyse(&graph).unwrap();
-    let placement = place(&graph, &liveness, devices, &homes, LinkRates::default()).unwrap();
+    let placement = place(&graph, &liveness, devices, &Rules::new(&homes)).unwrap();
     let schedule = schedule(&graph, &liveness, &placement);
     let memory = plan(&graph, &liveness, &placement, &schedule, devices, true).unwrap();
     Planned {

@@ -1,5 +1,5 @@
 use kovar_core::Graph;
-use kovar_runtime::{CompileError, Homes};
+use kovar_runtime::{CompileError, Homes, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 use proptest::prelude::*;
 
@@ -13,6 +13,8 @@ struct Machine {
     supports: Vec<u16>,
     /// By device, the largest buffer in units of the largest storage.
     buffers: Vec<u8>,
+    /// By device, its budget in units of the largest storage; the last one has no end.
+    budgets: Vec<Option<u8>>,
     /// Storages pinned to devices.
     pins: Vec<(u8, u8)>,
     default: u8,
@@ -38,6 +40,7 @@ impl Machine {
             let units = usize::from(buffers % 4) + 1;
             SimulatedOptions {
                 alignment: 16 << (i % 3),
+                memory_bytes: self.budget(i, largest),
                 max_buffer_bytes: largest.next_multiple_of(64).max(64) * units,
                 ..options
             }
@@ -45,14 +48,24 @@ impl Machine {
         .collect()
     }
 
+    fn budget(&self, device: usize, largest: usize) -> Option<u64> {
+        let units = u64::from((*self.budgets.get(device)?)?);
+        Some((units % 40 + 4) * largest as u64)
+    }
+
     fn homes(&self, graph: &Graph) -> Homes {
+        let largest = graph.storages().iter().map(|s| s.bytes).max().unwrap_or(0);
         let n = self.supports.len();
         let at = |i: u8| device(usize::from(i) % n);
         let storages = graph.storages();
         let pins = self.pins.iter();
-        pins.fold(Homes::all_on(at(self.default)), |homes, &(storage, to)| {
+        let homes = pins.fold(Homes::all_on(at(self.default)), |homes, &(storage, to)| {
             let name = &storages[usize::from(storage) % storages.len()].name;
             homes.pin(name, at(to))
+        });
+        (0..n).fold(homes, |homes, i| match self.budget(i, largest) {
+            Some(bytes) => homes.budget(device(i), bytes),
+            None => homes,
         })
     }
 }
@@ -61,16 +74,15 @@ fn machine() -> impl Strategy<Value = Machine> {
     // Mostly devices that support most operations, so that most graphs can run.
     let mask =
         prop_oneof![3 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a | b), 1 => Just(0xffff)];
-    let devices = prop::collection::vec((mask, any::<u8>()), 1..=4);
+    let budget = prop_oneof![Just(None), any::<u8>().prop_map(Some)];
+    let devices = prop::collection::vec((mask, any::<u8>(), budget), 1..=4);
     let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
-    (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| {
-        let (supports, buffers) = devices.into_iter().unzip();
-        Machine {
-            supports,
-            buffers,
-            pins,
-            default,
-        }
+    (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| Machine {
+        supports: devices.iter().map(|device| device.0).collect(),
+        buffers: devices.iter().map(|device| device.1).collect(),
+        budgets: devices.iter().map(|device| device.2).collect(),
+        pins,
+        default,
     })
 }
 
@@ -84,9 +96,23 @@ fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
 
 fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseError> {
     let graph = build(choices);
-    let world = World::new(&graph, machine.devices(&graph), machine.homes(&graph));
+    let devices = machine.devices(&graph);
+    let backends = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
+    let reserved = vec![0; devices.len()];
+    let homes = spread(
+        &graph,
+        backends.session.devices(),
+        machine.homes(&graph),
+        &reserved,
+    );
+    let world = World::new(&graph, devices, homes);
+    // Devices have no more memory than their budgets, so a plan that passes can be made.
     let plan = match world.compile(&graph) {
         Ok(plan) => plan,
+        Err(CompileError::OverBudget(over)) => {
+            prop_assert!(over.weights + over.states + over.arena > over.budget);
+            return Ok(());
+        }
         Err(CompileError::Unsupported { refusals, .. }) => {
             prop_assert_eq!(refusals.0.len(), machine.supports.len());
             return Ok(());
