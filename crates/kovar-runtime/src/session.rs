@@ -9,8 +9,9 @@ use kovar_core::{DType, HostBytes};
 
 use crate::arena::Running;
 use crate::check::Violation;
+use crate::device::{DeviceId, DeviceSet};
 use crate::error::SessionError;
-use crate::placement::{DeviceId, Homes};
+use crate::homes::Homes;
 use crate::states::{State, StateInfo, States};
 use crate::weights::{WeightInfo, Weights};
 
@@ -104,10 +105,32 @@ impl Session {
     /// A session without weights and states. They will have their homes on the first device.
     ///
     /// # Errors
-    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`].
+    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`],
+    /// [`SessionError::TooManyDevices`].
     pub fn new(devices: Vec<Arc<dyn Backend>>) -> Result<Self, SessionError> {
+        Self::with_homes(devices, Homes::all_on(DeviceId::FIRST))
+    }
+
+    /// A session without weights and states, which will have their homes where `homes` says.
+    ///
+    /// # Errors
+    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`],
+    /// [`SessionError::TooManyDevices`], [`SessionError::NoHome`].
+    pub fn with_homes(devices: Vec<Arc<dyn Backend>>, homes: Homes) -> Result<Self, SessionError> {
         if devices.is_empty() {
             return Err(SessionError::NoDevices);
+        }
+        if devices.len() > DeviceSet::MAX {
+            return Err(SessionError::TooManyDevices {
+                found: devices.len(),
+            });
+        }
+        let last = homes.last_device().index();
+        if last >= devices.len() {
+            return Err(SessionError::NoHome {
+                device: last,
+                devices: devices.len(),
+            });
         }
         for (i, device) in devices.iter().enumerate() {
             let id = &device.info().id;
@@ -116,7 +139,7 @@ impl Session {
             }
         }
         let shared = Shared {
-            homes: Homes::all_on(DeviceId::FIRST),
+            homes,
             running: Mutex::new(Running::new(devices.len())),
             weights: Mutex::default(),
             states: Mutex::default(),

@@ -12,7 +12,8 @@ use kovar_core::error::{CodecError, GraphError};
 use kovar_core::ops::RopeAngles;
 use kovar_formats::ModelFile;
 use kovar_runtime::{
-    CompileError, HostSlice, Plan, Policy, RunError, Session, SessionError, compile,
+    CompileError, DeviceId, Homes, HostSlice, Plan, Policy, RunError, Session, SessionError,
+    compile,
 };
 
 use crate::architecture::{
@@ -34,6 +35,9 @@ pub struct ModelOptions {
     /// The dtype of the keys and values in the context: F32, F16, BF16 or Q8_0. The states of a
     /// recurrent model are F32 always.
     pub cache_dtype: DType,
+    /// Which devices the weights and caches are on: those of a layer have names like
+    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`.
+    pub homes: Homes,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -44,6 +48,7 @@ impl Default for ModelOptions {
         Self {
             context: None,
             cache_dtype: DType::F16,
+            homes: Homes::all_on(DeviceId::FIRST),
         }
     }
 }
@@ -217,7 +222,7 @@ impl Model {
         if !(1..=MAX_CONTEXT).contains(&rows) {
             return Err(LoadError::Context { tokens: rows });
         }
-        let session = Session::new(devices)?;
+        let session = Session::with_homes(devices, options.homes.clone())?;
         for tensor in file.tensors() {
             let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
                 name: tensor.name().to_owned(),
@@ -259,6 +264,11 @@ impl Model {
     /// The file that the model came from.
     pub fn file(&self) -> &ModelFile {
         &self.file
+    }
+
+    /// The plans compiled so far.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.steps.values().map(|step| &step.plan)
     }
 
     /// The session that holds its weights and caches.

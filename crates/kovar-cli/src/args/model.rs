@@ -73,6 +73,7 @@ impl RunArgs {
         ModelOptions {
             context: self.ctx.map(|tokens| tokens as usize),
             cache_dtype: self.cache_type,
+            ..ModelOptions::default()
         }
     }
 }
