@@ -17,7 +17,7 @@ use crate::{format, hints, progress};
 /// It cannot be opened or is of no form that kovar reads; the error names it.
 pub fn open(source: &ModelSource) -> anyhow::Result<ModelFile> {
     match source {
-        ModelSource::Demo => Ok(Gguf::from_static(kovar::demo::llama_stories())?.into()),
+        ModelSource::Demo(demo) => Ok(Gguf::from_static(demo.file())?.into()),
         ModelSource::File(path) => open_path(path),
     }
 }
@@ -77,6 +77,9 @@ pub fn language_model(
     if !quiet {
         tell_warnings(&model.tokenizer);
         tell_context(&model.model);
+        if args.ctx.is_some() && model.model.context_len().is_none() {
+            note("note: --ctx makes no difference, the context of this model has no end");
+        }
     }
     log(&model.model, args, start);
     Ok(model)
@@ -108,8 +111,8 @@ pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
 }
 
 fn tell_context(model: &Model) {
-    let (context, trained) = (model.context_len(), model.trained_context());
-    if context > trained {
+    let trained = model.trained_context();
+    if let Some(context) = model.context_len().filter(|&context| context > trained) {
         note(format_args!(
             "note: the context holds {}, the model was trained for {trained}",
             format::plural(context, "token")
@@ -136,7 +139,7 @@ fn log(model: &Model, args: &RunArgs, start: Instant) {
     tracing::info!(
         tokens = model.context_len(),
         trained = model.trained_context(),
-        cache = args.cache_type.name(),
+        cache = model.cache_dtype().map(|dtype| dtype.name()),
         "context"
     );
 }

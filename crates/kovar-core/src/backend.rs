@@ -304,6 +304,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
         uses: &[WeightUse<'_>],
     ) -> Result<Buffer, DeviceError>;
 
+    /// The bytes of device memory that [`prepare`](Self::prepare) would take.
+    fn prepared_bytes(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> usize {
+        let _ = uses;
+        weight.bytes
+    }
+
     /// Compiles nodes whose storages are bound in `memory`.
     fn compile(
         &self,

@@ -32,6 +32,8 @@ pub struct CpuOptions {
     pub threads: Option<usize>,
     /// The vector instructions; the machine's best if `None`.
     pub simd: Option<SimdLevel>,
+    /// The device's id; `cpu` if `None`. Several devices of one session need different ones.
+    pub id: Option<String>,
 }
 
 impl CpuOptions {
@@ -49,6 +51,12 @@ impl CpuOptions {
     /// Sets the vector instructions.
     pub fn simd(mut self, level: SimdLevel) -> Self {
         self.simd = Some(level);
+        self
+    }
+
+    /// Sets the device's id.
+    pub fn id(mut self, id: &str) -> Self {
+        self.id = Some(id.to_owned());
         self
     }
 }
@@ -144,7 +152,7 @@ impl CpuBackend {
         let shared = Arc::new(Shared {
             owner: Arc::new(()),
             info: DeviceInfo {
-                id: "cpu".to_owned(),
+                id: options.id.unwrap_or_else(|| "cpu".to_owned()),
                 kind: DeviceKind::Cpu,
                 name: machine::processor_name().unwrap_or_else(|| "CPU".to_owned()),
                 features: vec![level.name().to_owned()],
@@ -227,25 +235,7 @@ impl Backend for CpuBackend {
                 found: bytes.len(),
             });
         }
-        let multiplied = uses.iter().any(|weight_use| {
-            let default = matches!(
-                weight_use.node.op(),
-                Op::Matmul(matmul) if matmul.precision == Precision::Default
-            );
-            default && weight_use.operand == 0
-        });
-        let packed = multiplied
-            .then(|| {
-                PackedLayout::new(
-                    weight.dtype,
-                    weight.dims.from_end(1),
-                    weight.dims.from_end(0),
-                )
-                .ok()
-            })
-            .flatten()
-            .filter(|_| weight.dims.rank() == 2);
-        let prepared = match packed {
+        let prepared = match packed_layout(weight, uses) {
             None => PreparedWeight::plain(bytes.clone()),
             Some(layout) => {
                 let what = format!("the prepared form of `{}`", weight.name);
@@ -266,6 +256,10 @@ impl Backend for CpuBackend {
         Ok(self.shared.buffer(CpuMemory::Weight(prepared)))
     }
 
+    fn prepared_bytes(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> usize {
+        packed_layout(weight, uses).map_or(weight.bytes, |layout| layout.bytes())
+    }
+
     fn compile(
         &self,
         segment: Segment<'_>,
@@ -278,6 +272,20 @@ impl Backend for CpuBackend {
     fn queue(&self) -> &dyn Queue {
         &self.queue
     }
+}
+
+/// The layout that a weight is repacked to, if its uses call for it.
+fn packed_layout(weight: &Storage, uses: &[WeightUse<'_>]) -> Option<PackedLayout> {
+    let multiplied = uses.iter().any(|weight_use| {
+        let default = matches!(
+            weight_use.node.op(),
+            Op::Matmul(matmul) if matmul.precision == Precision::Default
+        );
+        default && weight_use.operand == 0
+    });
+    let (rows, columns) = (weight.dims.from_end(1), weight.dims.from_end(0));
+    let layout = PackedLayout::new(weight.dtype, rows, columns).ok();
+    layout.filter(|_| multiplied && weight.dims.rank() == 2)
 }
 
 impl fmt::Debug for CpuBackend {

@@ -6,6 +6,7 @@
 //! ([`HostBytes`](kovar_core::HostBytes)); nothing is copied.
 
 pub mod gguf;
+mod hugging_face;
 mod index;
 mod mmap;
 mod model_file;
@@ -15,6 +16,7 @@ pub mod safetensors;
 pub mod synth;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
+pub use hugging_face::HuggingFaceError;
 pub use mmap::map_file;
 pub use model_file::{
     LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError,

@@ -30,7 +30,9 @@ pub(crate) fn replace_file<E>(
     })?;
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let written = write(&mut out).and_then(|()| {
+        // On the disk before it takes the place of a file that is there.
         out.flush()
+            .and_then(|()| out.get_ref().sync_all())
             .and_then(|()| std::fs::rename(&partial, path))
             .map_err(|error| failed(ReplaceError::Write(error)))
     });

@@ -40,6 +40,15 @@ impl Running {
         chunks.map_or(0, |chunks| chunks.iter().map(Buffer::len).sum())
     }
 
+    /// The size that a device's arena would have after [`grow`](Self::grow).
+    pub(crate) fn grown_bytes(&self, device: usize, sizes: &[usize]) -> usize {
+        let chunks = self.arenas.get(device).map_or(&[][..], Vec::as_slice);
+        let size = |at: usize| sizes.get(at).copied().unwrap_or(0);
+        let both = 0..chunks.len().max(sizes.len());
+        both.map(|at| chunks.get(at).map_or(0, Buffer::len).max(size(at)))
+            .sum()
+    }
+
     /// Makes a device's arena at least as large as `sizes`. Plans that used a buffer that has to
     /// grow let go of it first, so that the old memory is free before the larger is asked for;
     /// they are linked again at their next run.

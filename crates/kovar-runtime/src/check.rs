@@ -1,11 +1,14 @@
 //! Verifies a plan against the graph, independently of the passes that made it.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use kovar_core::{Graph, NodeId, Value};
 
 use crate::liveness::Liveness;
 use crate::memory::{MemoryPlan, lies_in_arena};
 use crate::placement::Placement;
-use crate::segment::Segment;
+use crate::segment::Schedule;
 
 /// What is wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +44,27 @@ pub enum Violation {
         /// The index of the node that runs.
         found: Option<usize>,
     },
+    /// Bytes that are not what program order says.
+    #[error(
+        "{} finds bytes {bytes:?} of `{storage}` stale on device {device}",
+        node.map_or_else(|| "the caller".to_owned(), |node| format!("node {node}"))
+    )]
+    Stale {
+        /// The index of the node that reads them; none after the run.
+        node: Option<usize>,
+        /// The storage's name.
+        storage: String,
+        /// The position of the device.
+        device: usize,
+        /// The bytes, counted from the start of the storage.
+        bytes: Range<usize>,
+    },
+    /// A copy whose bytes are written before they were read.
+    #[error("copy {copy} is written before it is read")]
+    NotRead {
+        /// The copy's index.
+        copy: usize,
+    },
     /// A device that the session does not have.
     #[error("the session has no device {device}")]
     NoDevice {
@@ -63,23 +87,28 @@ pub enum Violation {
     },
 }
 
-/// Verifies that every node runs on the owner of all storages that it writes, that all it reads is
-/// there, and that the segments run the needed nodes in program order.
+/// Verifies that every node runs on the owner of all storages that it writes, that its device has
+/// a replica of all that it reads, and that the segments run the needed nodes in program order.
 pub fn check_segments(
     graph: &Graph,
     liveness: &Liveness,
     placement: &Placement,
-    segments: &[Segment],
+    schedule: &Schedule,
 ) -> Result<(), Violation> {
-    let mut expected = liveness.nodes().iter().copied();
-    for segment in segments {
+    let replicas = schedule.replicas.iter();
+    let held: HashSet<_> = replicas.map(|r| (r.storage, r.device)).collect();
+    let mut expected = liveness.nodes().iter().copied().enumerate();
+    for segment in &schedule.segments {
         for &id in &segment.nodes {
-            in_order(expected.next(), Some(id))?;
-            let Some(node) = graph.node(id) else { continue };
+            let next = expected.next();
+            in_order(next.map(|(_, id)| id), Some(id))?;
+            let (Some(node), Some((position, _))) = (graph.node(id), next) else {
+                continue;
+            };
             let runs_on = segment.device;
             let name = |value: &Value| node.storage_of(value).name.clone();
             for value in node.writes() {
-                let owner = placement.owner(value.storage);
+                let owner = placement.owner(value.storage, position);
                 if owner != Some(runs_on) {
                     return Err(Violation::WritesForeign {
                         node: id.index(),
@@ -89,18 +118,18 @@ pub fn check_segments(
                     });
                 }
             }
-            for input in node.inputs() {
-                if !placement.holds(runs_on, input.storage) {
+            for value in node.inputs().chain(node.writes()) {
+                if !held.contains(&(value.storage, runs_on)) {
                     return Err(Violation::ReadsForeign {
                         node: id.index(),
                         runs_on: runs_on.index(),
-                        storage: name(input),
+                        storage: name(value),
                     });
                 }
             }
         }
     }
-    in_order(expected.next(), None)
+    in_order(expected.next().map(|(_, id)| id), None)
 }
 
 fn in_order(expected: Option<NodeId>, found: Option<NodeId>) -> Result<(), Violation> {
@@ -113,24 +142,24 @@ fn in_order(expected: Option<NodeId>, found: Option<NodeId>) -> Result<(), Viola
     })
 }
 
-/// Verifies that every needed storage has memory of its own for as long as it is needed.
+/// Verifies that every replica has memory of its own for as long as it is needed.
 pub fn check_memory(
     graph: &Graph,
-    liveness: &Liveness,
     placement: &Placement,
+    schedule: &Schedule,
     memory: &MemoryPlan,
 ) -> Result<(), Violation> {
     let mut placed = Vec::new();
-    for (id, storage) in graph.storage_ids().zip(graph.storages()) {
-        let Some(lifetime) = liveness.lifetime(id) else {
+    for replica in &schedule.replicas {
+        let Some(storage) = graph.storages().get(replica.storage.index()) else {
             continue;
         };
-        if !lies_in_arena(storage.kind) {
+        if !lies_in_arena(graph, placement, replica) {
             continue;
         }
-        let owner = placement.owner(id);
-        let arena = owner.and_then(|device| memory.arenas().get(device.index()));
-        let slot = memory.slot(id).filter(|slot| {
+        let arena = memory.arenas().get(replica.device.index());
+        let slot = memory.slot(replica.storage, replica.device);
+        let slot = slot.filter(|slot| {
             let chunk = arena.and_then(|arena| arena.chunks.get(slot.chunk));
             let end = slot.offset.checked_add(slot.bytes);
             slot.bytes >= storage.bytes && end.is_some_and(|end| chunk.is_some_and(|c| end <= *c))
@@ -140,16 +169,20 @@ pub fn check_memory(
                 storage: storage.name.clone(),
             });
         };
-        placed.push((owner, slot, lifetime, storage));
+        placed.push((replica, slot, storage));
     }
     // Sorted by place, a conflict can only lie among the neighbours that begin before one's end.
-    placed.sort_by_key(|(owner, slot, ..)| (*owner, slot.chunk, slot.offset));
-    for (i, (owner, slot, lifetime, storage)) in placed.iter().enumerate() {
-        let neighbours = placed.iter().skip(i + 1).take_while(|(other, at, ..)| {
-            other == owner && at.chunk == slot.chunk && at.offset < slot.offset + slot.bytes
+    placed.sort_by_key(|(replica, slot, _)| {
+        (replica.device, slot.chunk, slot.offset, replica.storage)
+    });
+    for (i, (replica, slot, storage)) in placed.iter().enumerate() {
+        let neighbours = placed.iter().skip(i + 1).take_while(|(other, at, _)| {
+            other.device == replica.device
+                && at.chunk == slot.chunk
+                && at.offset < slot.offset + slot.bytes
         });
-        for (_, at, other, second) in neighbours {
-            if at.overlaps(slot) && other.overlaps(lifetime) {
+        for (other, at, second) in neighbours {
+            if at.overlaps(slot) && other.lifetime.overlaps(&replica.lifetime) {
                 return Err(Violation::SharedMemory {
                     first: storage.name.clone(),
                     second: second.name.clone(),

@@ -4,24 +4,33 @@ use std::sync::Arc;
 
 use kovar_core::{Graph, StorageKind};
 
+use crate::arena::Running;
 use crate::check;
+use crate::cost::LinkRates;
+use crate::device::DeviceSet;
 use crate::error::CompileError;
+use crate::flow::check_flow;
+use crate::forecast::{self, Forecast};
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
-use crate::placement::{self, Placement};
+use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
-use crate::segment::{self, Segment};
+use crate::segment::{self, Schedule};
 use crate::session::Session;
 
 /// How a graph is compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Policy {
     /// Whether storages that are not needed at the same time may share memory.
     pub reuse_memory: bool,
     /// Whether the checker verifies the plan; by default in builds with debug assertions.
     pub check_plan: bool,
+    /// Whether a pin that cannot be followed is an error rather than a warning.
+    pub strict: bool,
+    /// What copies between devices are taken to cost.
+    pub link: LinkRates,
 }
 
 impl Default for Policy {
@@ -29,6 +38,8 @@ impl Default for Policy {
         Self {
             reuse_memory: true,
             check_plan: cfg!(debug_assertions),
+            strict: false,
+            link: LinkRates::default(),
         }
     }
 }
@@ -38,7 +49,7 @@ impl Default for Policy {
 pub(crate) struct Passes {
     pub(crate) liveness: Liveness,
     pub(crate) placement: Placement,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) schedule: Schedule,
     pub(crate) memory: MemoryPlan,
 }
 
@@ -53,29 +64,8 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
     let nodes = graph.nodes().len();
     let _span = tracing::debug_span!("compile", nodes).entered();
     let shared = &session.shared;
-    let devices = session.devices();
-    shared.weights().check(graph)?;
-    {
-        let states = shared.states();
-        let kinds = graph.storages().iter();
-        let mut of_graph = kinds.filter(|storage| storage.kind == StorageKind::State);
-        of_graph.try_for_each(|storage| states.check(storage))?;
-    }
-    let liveness = liveness::analyse(graph)?;
-    let placement = placement::place(graph, &liveness, devices, session.homes())?;
-    let segments = segment::cut(graph, &liveness, &placement);
-    let memory = memory::plan(graph, &liveness, &placement, devices, policy.reuse_memory)?;
-    if policy.check_plan {
-        check::check_segments(graph, &liveness, &placement, &segments)?;
-        check::check_memory(graph, &liveness, &placement, &memory)?;
-    }
-    let passes = Passes {
-        liveness,
-        placement,
-        segments,
-        memory,
-    };
     let mut guard = shared.acquire()?;
+    let passes = run_passes(graph, session, policy, &guard.running)?;
     let linked = link(shared, &mut guard.running, graph, &passes)?;
     let plan = Plan::new(Arc::clone(shared), graph, passes, linked);
     guard.running.register(plan.downgrade());
@@ -83,4 +73,95 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
     let arena: usize = plan.memory().iter().map(|memory| memory.arena).sum();
     tracing::debug!(needed, arena, "compiled");
     Ok(plan)
+}
+
+/// What [`compile`] would do, by the same passes, without asking the devices for anything.
+///
+/// # Errors
+/// Those of [`compile`] that are found before any memory is asked for.
+pub fn forecast(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+) -> Result<Forecast, CompileError> {
+    let shared = &session.shared;
+    let guard = shared.acquire()?;
+    let passes = run_passes(graph, session, policy, &guard.running)?;
+    Ok(Forecast {
+        memory: forecast::memory(shared, graph, &passes),
+        lost_pins: passes.placement.lost_pins().to_vec(),
+        schedule: passes.schedule,
+    })
+}
+
+/// The passes before backend compilation. If a device would hold more than its budget, they run
+/// again with all that others can run moved off it.
+fn run_passes(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+    running: &Running,
+) -> Result<Passes, CompileError> {
+    let shared = &session.shared;
+    shared.weights().check(graph)?;
+    {
+        let states = shared.states();
+        let kinds = graph.storages().iter();
+        let mut of_graph = kinds.filter(|storage| storage.kind == StorageKind::State);
+        of_graph.try_for_each(|storage| states.check(storage))?;
+    }
+    let mut avoided = DeviceSet::default();
+    loop {
+        let passes = place_and_plan(graph, session, policy, avoided)?;
+        let over = forecast::over_budget(shared, running, graph, &passes, session.homes());
+        let Some((device, over)) = over else {
+            warn_of_lost_pins(&passes.placement, policy)?;
+            return Ok(passes);
+        };
+        if avoided.contains(device) {
+            return Err(over.into());
+        }
+        tracing::debug!("{over}");
+        avoided.insert(device);
+    }
+}
+
+fn warn_of_lost_pins(placement: &Placement, policy: &Policy) -> Result<(), CompileError> {
+    for lost in placement.lost_pins() {
+        if policy.strict {
+            return Err(CompileError::LostPin(lost.clone()));
+        }
+        tracing::warn!("{lost}");
+    }
+    Ok(())
+}
+
+fn place_and_plan(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+    avoided: DeviceSet,
+) -> Result<Passes, CompileError> {
+    let devices = session.devices();
+    let liveness = liveness::analyse(graph)?;
+    let rules = Rules {
+        homes: session.homes(),
+        link: policy.link,
+        avoided,
+    };
+    let placement = placement::place(graph, &liveness, devices, &rules)?;
+    let schedule = segment::schedule(graph, &liveness, &placement);
+    let reuse = policy.reuse_memory;
+    let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
+    if policy.check_plan {
+        check::check_segments(graph, &liveness, &placement, &schedule)?;
+        check::check_memory(graph, &placement, &schedule, &memory)?;
+        check_flow(graph, &liveness, &placement, &schedule, &memory)?;
+    }
+    Ok(Passes {
+        liveness,
+        placement,
+        schedule,
+        memory,
+    })
 }

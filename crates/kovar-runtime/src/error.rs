@@ -7,6 +7,9 @@ use kovar_core::error::DeviceError;
 use kovar_core::{DType, Dims};
 
 use crate::check::Violation;
+use crate::device::DeviceSet;
+use crate::forecast::OverBudget;
+use crate::pins::LostPin;
 
 /// Why a session could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -20,6 +23,20 @@ pub enum SessionError {
     DuplicateDevice {
         /// The id.
         id: String,
+    },
+    /// More devices than a session can have.
+    #[error("a session can have {max} devices, {found} were given", max = DeviceSet::MAX)]
+    TooManyDevices {
+        /// Devices given.
+        found: usize,
+    },
+    /// A home on a device that the session does not have.
+    #[error("weights or states have their home on device {device}, the session has {devices}")]
+    NoHome {
+        /// The position of the home.
+        device: usize,
+        /// How many devices the session has.
+        devices: usize,
     },
     /// A second weight of the same name.
     #[error("the session already has a weight named `{name}`")]
@@ -66,6 +83,18 @@ pub enum SessionError {
         expected: usize,
         /// Bytes given.
         found: usize,
+    },
+    /// Bytes that a state does not have.
+    #[error("state `{name}` has {bytes} bytes, not {len} from byte {start} on")]
+    StateRange {
+        /// The state's name.
+        name: String,
+        /// Its size.
+        bytes: usize,
+        /// The first byte asked for.
+        start: usize,
+        /// Bytes asked for.
+        len: usize,
     },
     /// A plan that breaks an invariant: a defect of a pass.
     #[error("the plan is wrong: {0}")]
@@ -163,7 +192,7 @@ pub enum CompileError {
         /// The earlier plan's dims.
         found: Dims,
     },
-    /// A node that the device of the storage it writes does not support.
+    /// A node that no device supports.
     #[error("{op} (node {node}, writing `{result}`) has no device: {refusals}")]
     Unsupported {
         /// The operation.
@@ -175,6 +204,13 @@ pub enum CompileError {
         /// The devices that refuse it, and why.
         refusals: Refusals,
     },
+    /// A pin that cannot be followed, where pins are strict.
+    #[error(transparent)]
+    LostPin(#[from] LostPin),
+    /// A device's budget that cannot be kept even by moving to other devices what they can run.
+    /// Nothing was taken.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
     #[error(
         "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \

@@ -2,35 +2,53 @@
 //!
 //! [`compile`] turns a [`Graph`](kovar_core::Graph) into a [`Plan`] for the devices of a
 //! [`Session`], which holds the weights and the states that all its plans share. A plan is run any
-//! number of times. The passes are modules of their own: [`liveness`], [`placement`],
-//! [`segment`], [`memory`]; [`check`] verifies what they made.
+//! number of times. The passes are modules of their own: [`liveness`], [`alias`], [`placement`],
+//! [`segment`], [`memory`]; [`check`] and [`flow`] verify what they made.
 
+pub mod alias;
 mod arena;
 pub mod check;
 mod compile;
+mod cost;
 pub mod dependency;
+mod device;
 pub mod error;
+pub mod flow;
+mod forecast;
+mod homes;
 mod host_slice;
+mod intervals;
 mod link;
 pub mod liveness;
 pub mod memory;
 mod outputs;
+mod pattern;
+mod pins;
 pub mod placement;
 mod plan;
 mod plural;
 mod ranges;
 pub mod segment;
 mod session;
+mod spread;
 mod states;
+mod transfer;
 mod weights;
 
-pub use compile::{Policy, compile};
+pub use compile::{Policy, compile, forecast};
+pub use cost::LinkRates;
+pub use device::{DeviceId, DeviceSet};
 pub use error::{CompileError, RunError, SessionError};
+pub use forecast::{Forecast, OverBudget, PlanMemory};
+pub use homes::{Homes, Pin};
 pub use host_slice::HostSlice;
 pub use outputs::Outputs;
-pub use placement::DeviceId;
-pub use plan::{NodeKernel, Plan, PlanMemory};
+pub use pattern::Pattern;
+pub use pins::{LostPin, LostTo};
+pub use plan::{NodeKernel, Plan};
 pub use ranges::RangeSet;
 pub use session::{DeviceUse, Session};
+pub use spread::{layer_of, spread};
 pub use states::StateInfo;
+pub use transfer::Copy;
 pub use weights::WeightInfo;

@@ -8,8 +8,8 @@ use kovar_core::{Graph, StorageId, StorageKind};
 use crate::arena::Running;
 use crate::check::Violation;
 use crate::compile::Passes;
+use crate::device::DeviceId;
 use crate::error::CompileError;
-use crate::placement::DeviceId;
 use crate::session::Shared;
 
 /// The programs of a plan and the memory that they use.
@@ -45,21 +45,20 @@ pub(crate) fn link(
     graph: &Graph,
     passes: &Passes,
 ) -> Result<Linked, CompileError> {
-    let _span = tracing::debug_span!("link", segments = passes.segments.len()).entered();
+    let _span = tracing::debug_span!("link", segments = passes.schedule.segments.len()).entered();
     let Passes {
-        liveness,
         placement,
-        segments,
+        schedule,
         memory,
+        ..
     } = passes;
+    let segments = &schedule.segments;
     let devices = &shared.devices;
     let mut linked = Linked {
         maps: vec![MemoryMap::new(); devices.len()],
         programs: Vec::with_capacity(segments.len()),
     };
-    let weights = shared
-        .weights()
-        .prepare(graph, liveness.nodes(), placement, devices)?;
+    let weights = shared.weights().prepare(graph, segments, devices)?;
     for (storage, device, buffer) in weights {
         linked.bind(device, storage, buffer, 0);
     }
@@ -67,17 +66,17 @@ pub(crate) fn link(
         running.grow(i, backend.as_ref(), &arena.chunks)?;
     }
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
-        let Some(device) = placement.owner(id) else {
-            continue;
-        };
-        if storage.kind == StorageKind::State {
+        if storage.kind == StorageKind::State
+            && let Some(device) = placement.home(id)
+        {
             let backend = shared.backend(device)?;
             let buffer = shared.states().get_or_create(storage, device, backend)?;
             linked.bind(device, id, buffer, 0);
-        } else if let Some(slot) = memory.slot(id)
-            && let Some(chunk) = running.chunk(device.index(), slot.chunk)
-        {
-            linked.bind(device, id, chunk.clone(), slot.offset);
+        }
+    }
+    for (storage, device, slot) in memory.slots() {
+        if let Some(chunk) = running.chunk(device.index(), slot.chunk) {
+            linked.bind(device, storage, chunk.clone(), slot.offset);
         }
     }
     for segment in segments {

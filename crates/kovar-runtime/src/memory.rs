@@ -6,10 +6,12 @@ use std::sync::Arc;
 use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageId, StorageKind};
 
+use crate::device::DeviceId;
 use crate::error::CompileError;
 use crate::liveness::{Lifetime, Liveness};
-use crate::placement::{DeviceId, Placement};
+use crate::placement::Placement;
 use crate::plural::plural;
+use crate::segment::{Replica, Schedule};
 
 /// A range of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +58,13 @@ impl Arena {
     }
 }
 
-/// The arenas of a plan and the slots of its inputs, temporaries and outputs in them.
+/// The arenas of a plan and the slots in them: of inputs, temporaries and outputs, and of states
+/// away from their homes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     arenas: Vec<Arena>,
-    slots: Vec<Option<Slot>>,
+    /// Sorted by storage and device.
+    slots: Vec<(StorageId, DeviceId, Slot)>,
 }
 
 impl MemoryPlan {
@@ -69,10 +73,17 @@ impl MemoryPlan {
         &self.arenas
     }
 
-    /// The slot of a storage in its owner's arena; `None` for weights, states and storages that
-    /// no needed node accesses.
-    pub fn slot(&self, storage: StorageId) -> Option<Slot> {
-        self.slots.get(storage.index()).copied().flatten()
+    /// The slot of a storage in a device's arena; `None` for weights, for states at home and for
+    /// what no node accesses on the device.
+    pub fn slot(&self, storage: StorageId, device: DeviceId) -> Option<Slot> {
+        let key = (storage, device);
+        let at = self.slots.binary_search_by_key(&key, |&(s, d, _)| (s, d));
+        at.ok().and_then(|at| Some(self.slots.get(at)?.2))
+    }
+
+    /// All slots, by storage and device.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = (StorageId, DeviceId, Slot)> + '_ {
+        self.slots.iter().copied()
     }
 
     /// One line for each arena and each slot.
@@ -88,33 +99,36 @@ impl MemoryPlan {
                 arena.lower_bound
             );
         }
-        for (storage, slot) in graph.storages().iter().zip(&self.slots) {
-            if let Some(slot) = slot {
-                let _ = writeln!(
-                    text,
-                    "  {} `{}`: buffer {}, bytes {}..{}",
-                    storage.kind.name(),
-                    storage.name,
-                    slot.chunk,
-                    slot.offset,
-                    slot.offset + slot.bytes
-                );
+        for (id, device, slot) in &self.slots {
+            let Some(storage) = graph.storages().get(id.index()) else {
+                continue;
+            };
+            let _ = write!(text, "  {} `{}`", storage.kind.name(), storage.name);
+            if let Some(device) = devices.get(device.index()).filter(|_| devices.len() > 1) {
+                let _ = write!(text, " on {}", device.info().id);
             }
+            let end = slot.offset + slot.bytes;
+            let _ = writeln!(
+                text,
+                ": buffer {}, bytes {}..{end}",
+                slot.chunk, slot.offset
+            );
         }
         text
     }
 }
 
-/// Whether storages of a kind lie in an arena.
-pub(crate) fn lies_in_arena(kind: StorageKind) -> bool {
-    match kind {
-        StorageKind::Input | StorageKind::Temp | StorageKind::Output => true,
-        StorageKind::Weight | StorageKind::State => false,
+/// Whether a replica lies in its device's arena: weights and states at home have their own memory.
+pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Replica) -> bool {
+    let storage = graph.storages().get(replica.storage.index());
+    match storage.map(|storage| storage.kind) {
+        Some(StorageKind::Input | StorageKind::Temp | StorageKind::Output) => true,
+        Some(StorageKind::State) => placement.home(replica.storage) != Some(replica.device),
+        Some(StorageKind::Weight) | None => false,
     }
 }
 
-/// Gives a slot to every storage that lives within a run. Without `reuse`, no two storages share
-/// bytes.
+/// Gives a slot to every replica that lives within a run. Without `reuse`, no two share bytes.
 ///
 /// # Errors
 /// [`CompileError::TooLarge`] for a storage that no buffer of its device can hold.
@@ -122,25 +136,29 @@ pub fn plan(
     graph: &Graph,
     liveness: &Liveness,
     placement: &Placement,
+    schedule: &Schedule,
     devices: &[Arc<dyn Backend>],
     reuse: bool,
 ) -> Result<MemoryPlan, CompileError> {
-    let mut slots = vec![None; graph.storages().len()];
+    let whole_run = Lifetime {
+        start: 0,
+        end: liveness.nodes().len().saturating_sub(1),
+    };
+    let mut in_arenas: Vec<&Replica> = schedule.replicas.iter().collect();
+    in_arenas.retain(|replica| lies_in_arena(graph, placement, replica));
+    in_arenas.sort_by_key(|replica| (replica.storage, replica.device));
+    let mut slots = Vec::with_capacity(in_arenas.len());
     let mut arenas = Vec::with_capacity(devices.len());
-    for (owner, device) in DeviceId::all(devices.len()).zip(devices) {
-        let info = device.info();
+    for (device, backend) in DeviceId::all(devices.len()).zip(devices) {
+        let info = backend.info();
         let alignment = info.alignment.max(1);
         let max = info.max_buffer_bytes / alignment * alignment;
         let mut ids = Vec::new();
         let mut requests = Vec::new();
-        for (id, storage) in graph.storage_ids().zip(graph.storages()) {
-            let owned = placement.owner(id) == Some(owner);
-            let Some(lifetime) = liveness.lifetime(id).filter(|_| owned) else {
+        for replica in in_arenas.iter().filter(|replica| replica.device == device) {
+            let Some(storage) = graph.storages().get(replica.storage.index()) else {
                 continue;
             };
-            if !lies_in_arena(storage.kind) {
-                continue;
-            }
             let rounded = storage.bytes.checked_next_multiple_of(alignment);
             let Some(bytes) = rounded.filter(|&bytes| bytes <= max) else {
                 return Err(CompileError::TooLarge {
@@ -150,12 +168,8 @@ pub fn plan(
                     max: info.max_buffer_bytes,
                 });
             };
-            let whole_run = Lifetime {
-                start: 0,
-                end: liveness.nodes().len().saturating_sub(1),
-            };
-            let lifetime = if reuse { lifetime } else { whole_run };
-            ids.push(id);
+            let lifetime = if reuse { replica.lifetime } else { whole_run };
+            ids.push(replica.storage);
             requests.push(Request { lifetime, bytes });
         }
         let (packed, mut chunks) = pack(&requests, max);
@@ -163,16 +177,17 @@ pub fn plan(
             // Storages without bytes still have a place.
             chunks.push(alignment);
         }
-        for (id, slot) in ids.into_iter().zip(packed) {
-            if let Some(place) = slots.get_mut(id.index()) {
-                *place = Some(slot);
-            }
-        }
+        slots.extend(
+            ids.into_iter()
+                .zip(packed)
+                .map(|(id, slot)| (id, device, slot)),
+        );
         arenas.push(Arena {
             chunks,
             lower_bound: lower_bound(&requests),
         });
     }
+    slots.sort_by_key(|&(storage, device, _)| (storage, device));
     Ok(MemoryPlan { arenas, slots })
 }
 

@@ -142,7 +142,7 @@ impl<'p> Outputs<'p> {
         if !value.layout.is_contiguous() {
             return Err(fail("its elements are not contiguous"));
         }
-        let device = core.passes.placement.owner(value.storage);
+        let device = core.passes.placement.home(value.storage);
         let device = device.ok_or_else(|| fail("it is on no device"))?;
         let backend = self.plan.shared.devices.get(device.index());
         let span = value.byte_span();

@@ -3,85 +3,86 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Support};
-use kovar_core::{Graph, Storage, StorageId};
+use kovar_core::backend::Backend;
+use kovar_core::{Graph, StorageId, StorageKind};
 
-use crate::error::{CompileError, Refusal, Refusals};
+use crate::alias::{Classes, classify};
+use crate::cost::{Costs, LinkRates};
+use crate::device::{DeviceId, DeviceSet};
+use crate::error::CompileError;
+use crate::homes::Homes;
 use crate::liveness::Liveness;
+use crate::pins::{LostPin, narrow};
 use crate::plural::plural;
 
-/// A device of a session, by its position in the session's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeviceId(usize);
-
-impl DeviceId {
-    /// The session's first device.
-    pub const FIRST: DeviceId = DeviceId(0);
-
-    /// The position in the session's list.
-    pub fn index(self) -> usize {
-        self.0
-    }
-
-    /// The devices of a session of `n`.
-    pub fn all(n: usize) -> impl ExactSizeIterator<Item = Self> {
-        (0..n).map(Self)
-    }
+/// A storage from one position in [`Liveness::nodes`] on, until its next version begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The position of the first node that writes it.
+    pub from: usize,
+    /// The device that owns it.
+    pub owner: DeviceId,
 }
 
-/// The devices on which a session keeps its weights and states. Fixed before a plan is compiled,
-/// so that all plans of the session agree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Homes {
-    device: DeviceId,
-}
-
-impl Homes {
-    /// Everything on one device.
-    pub fn all_on(device: DeviceId) -> Self {
-        Self { device }
-    }
-
-    /// The home of a weight or state.
-    pub fn of(&self, storage: &Storage) -> DeviceId {
-        let _ = storage;
-        self.device
-    }
-}
-
-/// The owner of each storage of a graph.
+/// The owners of the storages of a graph. Nearly all storages have one for the whole run; one
+/// whose writers no single device supports changes owners, a version for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    owners: Vec<DeviceId>,
+    /// By storage, in order; never empty.
+    versions: Vec<Vec<Version>>,
+    /// By storage, where it is to be after the run.
+    homes: Vec<DeviceId>,
+    lost_pins: Vec<LostPin>,
 }
 
 impl Placement {
     /// A placement from the owners of all storages, by id.
     pub fn new(owners: Vec<DeviceId>) -> Self {
-        Self { owners }
+        let version = |&owner| vec![Version { from: 0, owner }];
+        Self {
+            versions: owners.iter().map(version).collect(),
+            homes: owners,
+            lost_pins: Vec::new(),
+        }
     }
 
-    /// The device that owns a storage; `None` for an id of another graph.
-    pub fn owner(&self, storage: StorageId) -> Option<DeviceId> {
-        self.owners.get(storage.index()).copied()
+    /// The device that owns a storage at a position in [`Liveness::nodes`]; `None` for an id of
+    /// another graph.
+    pub fn owner(&self, storage: StorageId, position: usize) -> Option<DeviceId> {
+        let versions = self.versions.get(storage.index())?;
+        let after = versions.partition_point(|version| version.from <= position);
+        let version = versions.get(after.saturating_sub(1));
+        version.map(|version| version.owner)
     }
 
-    /// Whether a device can read a storage where it lies.
-    pub fn holds(&self, device: DeviceId, storage: StorageId) -> bool {
-        self.owner(storage) == Some(device)
+    /// The versions of a storage.
+    pub fn versions(&self, storage: StorageId) -> &[Version] {
+        let versions = self.versions.get(storage.index());
+        versions.map_or(&[], Vec::as_slice)
     }
 
-    /// One line for each device with what it owns.
+    /// Where a storage is after the run: a state at its home, an output with its last owner.
+    pub fn home(&self, storage: StorageId) -> Option<DeviceId> {
+        self.homes.get(storage.index()).copied()
+    }
+
+    /// The pins that could not be followed.
+    pub fn lost_pins(&self) -> &[LostPin] {
+        &self.lost_pins
+    }
+
+    /// One line for each device with what it owns after the run, and one for each storage of
+    /// several versions.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let mut text = format!(
             "placement: {} on {}\n",
-            plural(self.owners.len(), "storage"),
+            plural(self.homes.len(), "storage"),
             plural(devices.len(), "device")
         );
         for (i, device) in devices.iter().enumerate() {
             let owned = || {
-                let storages = graph.storages().iter().zip(&self.owners);
-                storages.filter(move |(_, owner)| owner.index() == i)
+                let storages = graph.storages().iter().zip(&self.homes);
+                storages.filter(move |(_, home)| home.index() == i)
             };
             let bytes: usize = owned().map(|(storage, _)| storage.bytes).sum();
             let _ = writeln!(
@@ -92,46 +93,176 @@ impl Placement {
                 plural(bytes, "byte")
             );
         }
+        for (storage, versions) in graph.storages().iter().zip(&self.versions) {
+            if versions.len() < 2 {
+                continue;
+            }
+            let _ = write!(text, "  {} `{}`:", storage.kind.name(), storage.name);
+            for version in versions {
+                let owner = devices.get(version.owner.index());
+                let owner = owner.map_or("?", |owner| owner.info().id.as_str());
+                let _ = write!(text, " {owner} from {}", version.from);
+            }
+            text.push('\n');
+        }
+        for lost in &self.lost_pins {
+            let _ = writeln!(text, "  {lost}");
+        }
         text
     }
 }
 
-/// Places the storages of `graph`: all of them lie on the home of the session's weights and
-/// states.
+/// What decides between the devices that could own a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'h> {
+    /// Where weights and states are, and the user's pins.
+    pub homes: &'h Homes,
+    /// What copies are taken to cost.
+    pub link: LinkRates,
+    /// Devices that get only what no other device can run.
+    pub avoided: DeviceSet,
+}
+
+impl<'h> Rules<'h> {
+    /// The estimated time alone decides.
+    pub fn new(homes: &'h Homes) -> Self {
+        Self {
+            homes,
+            link: LinkRates::default(),
+            avoided: DeviceSet::default(),
+        }
+    }
+}
+
+/// Places the storages of `graph` so that the estimated time of a run is small: where their pins
+/// want them if that is possible, else where computing and copying take least. Weights and states
+/// are at their homes.
 ///
 /// # Errors
-/// [`CompileError::Unsupported`] for the first needed node that its device does not support, with
-/// the reasons of all devices that refuse it.
+/// [`CompileError::Unsupported`] for the first needed node that no device supports, with the
+/// reasons of all devices.
 pub fn place(
     graph: &Graph,
     liveness: &Liveness,
     devices: &[Arc<dyn Backend>],
-    homes: &Homes,
+    rules: &Rules<'_>,
 ) -> Result<Placement, CompileError> {
-    let owners: Vec<DeviceId> = graph.storages().iter().map(|s| homes.of(s)).collect();
-    let placement = Placement::new(owners);
-    for &id in liveness.nodes() {
-        let Some(node) = graph.node(id) else { continue };
-        let owner = placement.owner(node.output().storage);
-        let backend = owner.and_then(|owner| devices.get(owner.index()));
-        if backend.is_some_and(|backend| backend.supports(node) == Support::Yes) {
-            continue;
-        }
-        let reasons = devices.iter().filter_map(|device| {
-            let Support::No(reason) = device.supports(node) else {
-                return None;
-            };
-            Some(Refusal {
-                device: device.info().id.clone(),
-                reason,
+    let homes = rules.homes;
+    let classes = classify(graph, liveness, devices)?;
+    let mut lost_pins = Vec::new();
+    let units = classes.units().iter();
+    let candidates: Vec<DeviceSet> = units
+        .map(|unit| {
+            let set = narrow(graph, liveness, devices, homes, unit, &mut lost_pins);
+            let rest = set.without(rules.avoided);
+            if rest.is_empty() { set } else { rest }
+        })
+        .collect();
+    let chosen = if devices.len() == 1 {
+        vec![DeviceId::FIRST; candidates.len()]
+    } else {
+        let costs = Costs::new(graph, liveness, devices, &classes, homes, rules.link);
+        choose(&costs, &candidates, devices.len())
+    };
+    Ok(owners(graph, &classes, &chosen, homes, lost_pins))
+}
+
+/// Rounds of improvement; a round that finds nothing ends them.
+const ROUNDS: usize = 8;
+
+/// The device of each unit. Moving one unit at a time finds no better place for a chain of which
+/// every part pays for two copies when it moves alone, so the search starts from all units on one
+/// device, for each device, and from each unit where it computes fastest; the best result counts.
+fn choose(costs: &Costs, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
+    let fastest = |unit: usize, set: DeviceSet| {
+        let by_time = |a: &DeviceId, b: &DeviceId| {
+            let (a, b) = (costs.compute(unit, *a), costs.compute(unit, *b));
+            a.total_cmp(&b)
+        };
+        set.iter().min_by(by_time).unwrap_or(DeviceId::FIRST)
+    };
+    let starts = std::iter::once(None).chain(DeviceId::all(n_devices).map(Some));
+    let mut best: Option<(f64, Vec<DeviceId>)> = None;
+    for start in starts {
+        let units = candidates.iter().enumerate();
+        let mut devices: Vec<DeviceId> = units
+            .map(|(unit, &set)| match start {
+                Some(device) if set.contains(device) => device,
+                _ => fastest(unit, set),
             })
-        });
-        return Err(CompileError::Unsupported {
-            op: node.op().name(),
-            node: id.index(),
-            result: node.storage_of(node.output()).name.clone(),
-            refusals: Refusals(reasons.collect()),
-        });
+            .collect();
+        improve(costs, candidates, &mut devices);
+        let total = costs.total(&devices);
+        if best.as_ref().is_none_or(|(least, _)| total < *least) {
+            best = Some((total, devices));
+        }
     }
-    Ok(placement)
+    best.map_or_else(Vec::new, |(_, devices)| devices)
+}
+
+/// Moves units one by one to where they cost less, until none does.
+fn improve(costs: &Costs, candidates: &[DeviceSet], devices: &mut [DeviceId]) {
+    for _ in 0..ROUNDS {
+        let mut moved = false;
+        for (unit, set) in candidates.iter().enumerate() {
+            let Some(&before) = devices.get(unit) else {
+                continue;
+            };
+            let (mut best, mut least) = (before, costs.around(unit, devices));
+            for device in set.iter().filter(|&device| device != before) {
+                devices[unit] = device;
+                let time = costs.around(unit, devices);
+                if time < least {
+                    (best, least) = (device, time);
+                }
+            }
+            devices[unit] = best;
+            moved |= best != before;
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+fn owners(
+    graph: &Graph,
+    classes: &Classes,
+    chosen: &[DeviceId],
+    homes: &Homes,
+    lost_pins: Vec<LostPin>,
+) -> Placement {
+    let mut of_class: Vec<Vec<Version>> = vec![Vec::new(); graph.storages().len()];
+    for (unit, &owner) in classes.units().iter().zip(chosen) {
+        let Some(versions) = of_class.get_mut(unit.class) else {
+            continue;
+        };
+        if versions.last().is_none_or(|version| version.owner != owner) {
+            let from = unit.positions.first().copied().unwrap_or_default();
+            versions.push(Version { from, owner });
+        }
+    }
+    let mut placement = Placement {
+        versions: Vec::with_capacity(of_class.len()),
+        homes: Vec::with_capacity(of_class.len()),
+        lost_pins,
+    };
+    for (id, storage) in graph.storage_ids().zip(graph.storages()) {
+        let class = classes.of(id).and_then(|class| of_class.get(class));
+        let mut versions = class.cloned().unwrap_or_default();
+        let fixed = matches!(storage.kind, StorageKind::Weight | StorageKind::State);
+        let home = match versions.last() {
+            Some(last) if !fixed => last.owner,
+            _ => homes.of(storage),
+        };
+        if versions.is_empty() {
+            versions.push(Version {
+                from: 0,
+                owner: home,
+            });
+        }
+        placement.versions.push(versions);
+        placement.homes.push(home);
+    }
+    placement
 }

@@ -3,16 +3,21 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, Weak};
 
+use kovar_core::backend::ReadTicket;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
+use crate::check::Violation;
 use crate::compile::Passes;
+use crate::device::DeviceId;
 use crate::error::RunError;
+use crate::forecast::{self, PlanMemory};
 use crate::host_slice::HostSlice;
 use crate::link::{Linked, link};
 use crate::outputs::Outputs;
-use crate::placement::DeviceId;
-use crate::segment;
+use crate::pins::LostPin;
+use crate::segment::{Schedule, Step};
 use crate::session::{Shared, lock};
+use crate::transfer::Copy;
 
 /// A graph compiled for the devices of a session, to be run any number of times.
 pub struct Plan {
@@ -31,28 +36,11 @@ pub struct NodeKernel {
     pub kernel: &'static str,
 }
 
-/// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
-/// the session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanMemory {
-    /// The device's id.
-    pub device: String,
-    /// Prepared weights that the plan reads, in bytes.
-    pub weights: usize,
-    /// States, in bytes.
-    pub states: usize,
-    /// Inputs, temporaries and outputs, in bytes.
-    pub arena: usize,
-    /// What the arena cannot go below, in bytes: the most that is needed at one time.
-    pub arena_lower_bound: usize,
-    /// What the programs hold for themselves, in bytes.
-    pub programs: usize,
-}
-
 pub(crate) struct PlanCore {
     pub(crate) graph: Graph,
     pub(crate) passes: Passes,
     inputs: Vec<StorageId>,
+    steps: Vec<Step>,
     kernels: Vec<NodeKernel>,
     memory: Vec<PlanMemory>,
     /// Empty after the session's arena grew. Only touched by who has the right to run.
@@ -75,6 +63,7 @@ impl Plan {
             inputs: inputs.map(|(id, _)| id).collect(),
             kernels: kernels(&passes, &linked),
             memory: memory(&shared, graph, &passes, &linked),
+            steps: passes.schedule.steps(),
             passes,
             linked: Mutex::new(Some(Arc::new(linked))),
         };
@@ -142,12 +131,49 @@ impl Plan {
         for (value, data) in inputs {
             self.write_input(&linked, *value, data.bytes())?;
         }
-        let segments = self.core.passes.segments.iter().zip(linked.programs());
-        for (segment, program) in segments {
-            let queue = self.shared.backend(segment.device)?.queue();
-            queue.launch(program.as_ref(), scalars)?;
+        let schedule = &self.core.passes.schedule;
+        let mut tickets: Vec<Option<Box<dyn ReadTicket>>> = Vec::new();
+        tickets.resize_with(schedule.copies.len(), || None);
+        for &step in &self.core.steps {
+            match step {
+                Step::Launch(at) => {
+                    let segment = schedule.segments.get(at).zip(linked.programs().get(at));
+                    let Some((segment, program)) = segment else {
+                        continue;
+                    };
+                    let queue = self.shared.backend(segment.device)?.queue();
+                    queue.launch(program.as_ref(), scalars)?;
+                }
+                Step::Read(at) | Step::Write(at) => {
+                    let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
+                    if let Some((copy, ticket)) = copy {
+                        self.copy(&linked, copy, ticket, at)?;
+                    }
+                }
+            }
         }
         Ok(Outputs::new(self, linked, guard))
+    }
+
+    /// The read of a copy, or with its ticket the write.
+    fn copy(
+        &self,
+        linked: &Linked,
+        copy: &Copy,
+        ticket: &mut Option<Box<dyn ReadTicket>>,
+        at: usize,
+    ) -> Result<(), RunError> {
+        let read = ticket.take();
+        let device = if read.is_some() { copy.to } else { copy.from };
+        let binding = linked.binding(device, copy.storage);
+        let binding = binding.ok_or(Violation::NotRead { copy: at })?;
+        let queue = self.shared.backend(device)?.queue();
+        let offset = binding.offset + copy.bytes.start;
+        match read {
+            Some(read) => queue.write(&binding.buffer, offset, &read.wait()?)?,
+            None => *ticket = Some(queue.read(&binding.buffer, offset, copy.bytes.len())?),
+        }
+        Ok(())
     }
 
     /// The input storage that a value lies on.
@@ -225,14 +251,16 @@ impl Plan {
         Ok(())
     }
 
-    /// An input that no needed node reads has no memory and is not written.
+    /// Writes an input on every device that reads it. One that no needed node reads has no memory
+    /// and is not written.
     fn write_input(&self, linked: &Linked, value: ValueId, bytes: &[u8]) -> Result<(), RunError> {
         let storage = self.input_storage(value)?;
-        let owner = self.core.passes.placement.owner(storage);
-        let bound = owner.and_then(|device| Some((device, linked.binding(device, storage)?)));
-        if let Some((device, binding)) = bound.filter(|_| !bytes.is_empty()) {
-            let queue = self.shared.backend(device)?.queue();
-            queue.write(&binding.buffer, binding.offset, bytes)?;
+        for device in DeviceId::all(self.shared.devices.len()) {
+            let binding = linked.binding(device, storage);
+            if let Some(binding) = binding.filter(|_| !bytes.is_empty()) {
+                let queue = self.shared.backend(device)?.queue();
+                queue.write(&binding.buffer, binding.offset, bytes)?;
+            }
         }
         Ok(())
     }
@@ -247,13 +275,23 @@ impl Plan {
         &self.core.memory
     }
 
+    /// The segments and the copies between them.
+    pub fn schedule(&self) -> &Schedule {
+        &self.core.passes.schedule
+    }
+
+    /// The pins that could not be followed.
+    pub fn lost_pins(&self) -> &[LostPin] {
+        self.core.passes.placement.lost_pins()
+    }
+
     /// What each pass found, as text.
     pub fn describe(&self) -> String {
         let (graph, devices) = (&self.core.graph, &self.shared.devices);
         let passes = &self.core.passes;
         let mut text = passes.liveness.dump(graph);
         text += &passes.placement.dump(graph, devices);
-        text += &segment::dump(&passes.segments, graph, devices);
+        text += &passes.schedule.dump(graph, devices);
         text += &passes.memory.dump(graph, devices);
         text += "kernels:\n";
         for kernel in &self.core.kernels {
@@ -271,14 +309,14 @@ impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
             .field("nodes", &self.core.passes.liveness.nodes().len())
-            .field("segments", &self.core.passes.segments.len())
+            .field("segments", &self.core.passes.schedule.segments.len())
             .field("memory", &self.core.memory)
             .finish_non_exhaustive()
     }
 }
 
 fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
-    let segments = passes.segments.iter().zip(linked.programs());
+    let segments = passes.schedule.segments.iter().zip(linked.programs());
     segments
         .flat_map(|(segment, program)| {
             let nodes = segment.nodes.iter().zip(program.kernels());
@@ -292,26 +330,11 @@ fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
 }
 
 fn memory(shared: &Shared, graph: &Graph, passes: &Passes, linked: &Linked) -> Vec<PlanMemory> {
-    let devices = shared.devices.iter().zip(passes.memory.arenas());
-    DeviceId::all(shared.devices.len())
-        .zip(devices)
-        .map(|(device, (backend, arena))| {
-            let sum = |kind: StorageKind| -> usize {
-                let storages = graph.storage_ids().zip(graph.storages());
-                let of_kind = storages.filter(|(_, storage)| storage.kind == kind);
-                let buffers = of_kind.filter_map(|(id, _)| linked.binding(device, id));
-                buffers.map(|binding| binding.buffer.len()).sum()
-            };
-            let segments = passes.segments.iter().zip(linked.programs());
-            let own = segments.filter(|(segment, _)| segment.device == device);
-            PlanMemory {
-                device: backend.info().id.clone(),
-                weights: sum(StorageKind::Weight),
-                states: sum(StorageKind::State),
-                arena: arena.bytes(),
-                arena_lower_bound: arena.lower_bound,
-                programs: own.map(|(_, program)| program.own_bytes()).sum(),
-            }
-        })
-        .collect()
+    let mut memory = forecast::memory(shared, graph, passes);
+    for (segment, program) in passes.schedule.segments.iter().zip(linked.programs()) {
+        if let Some(memory) = memory.get_mut(segment.device.index()) {
+            memory.programs += program.own_bytes();
+        }
+    }
+    memory
 }

@@ -46,6 +46,32 @@ impl RangeSet {
                 .is_some_and(|r| r.start <= range.start && range.end <= r.end)
     }
 
+    /// The parts of `range` that are in the set.
+    pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+        let at = self.ranges.partition_point(|r| r.end <= range.start);
+        let from = self.ranges.get(at..).unwrap_or_default().iter();
+        let end = range.end;
+        from.take_while(move |r| r.start < end)
+            .map(move |r| r.start.max(range.start)..r.end.min(range.end))
+            .filter(|part| !part.is_empty())
+    }
+
+    /// The parts of `range` that are not in the set.
+    pub fn gaps(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut gaps = Vec::new();
+        let mut at = range.start;
+        for part in self.within(range.clone()) {
+            if at < part.start {
+                gaps.push(at..part.start);
+            }
+            at = part.end;
+        }
+        if at < range.end {
+            gaps.push(at..range.end);
+        }
+        gaps
+    }
+
     /// Adds the positions of `range`.
     pub fn insert(&mut self, range: Range<usize>) {
         if range.is_empty() {
@@ -100,6 +126,13 @@ mod tests {
             let window = &bits[probe.clone()];
             prop_assert_eq!(set.overlaps(&probe), window.contains(&true));
             prop_assert_eq!(set.covers(&probe), !window.contains(&false));
+            let within = RangeSet { ranges: set.within(probe.clone()).collect() };
+            let gaps = RangeSet { ranges: set.gaps(probe.clone()) };
+            for (at, &bit) in bits.iter().enumerate() {
+                let inside = probe.contains(&at);
+                prop_assert_eq!(within.overlaps(&(at..at + 1)), inside && bit);
+                prop_assert_eq!(gaps.overlaps(&(at..at + 1)), inside && !bit);
+            }
             let separate = set.ranges().windows(2).all(|pair| pair[0].end < pair[1].start);
             prop_assert!(separate && set.ranges().iter().all(|range| !range.is_empty()));
         }

@@ -1,13 +1,17 @@
-//! Runs of nodes on one device.
+//! Segments and copy steps: what each device runs and when bytes cross between devices.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, NodeId};
+use kovar_core::{Graph, NodeId, StorageId, StorageKind};
 
-use crate::liveness::Liveness;
-use crate::placement::{DeviceId, Placement};
+use crate::device::DeviceId;
+use crate::liveness::{Lifetime, Liveness, writes_whole_span};
+use crate::placement::Placement;
+use crate::plural::plural;
+use crate::transfer::{Copy, Holders};
 
 /// Neighbouring nodes that one device runs one after another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,46 +22,223 @@ pub struct Segment {
     pub nodes: Vec<NodeId>,
 }
 
-/// Cuts the needed nodes into the longest segments; each runs where the storage lies that it
-/// writes.
-pub fn cut(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::new();
-    for &id in liveness.nodes() {
-        let Some(node) = graph.node(id) else { continue };
-        let Some(device) = placement.owner(node.output().storage) else {
-            continue;
-        };
-        match segments.last_mut() {
-            Some(segment) if segment.device == device => segment.nodes.push(id),
-            _ => segments.push(Segment {
-                device,
-                nodes: vec![id],
-            }),
-        }
-    }
-    segments
+/// Memory of one device for one storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// The storage.
+    pub storage: StorageId,
+    /// The device.
+    pub device: DeviceId,
+    /// The positions in [`Liveness::nodes`] between which it holds bytes that matter there.
+    pub lifetime: Lifetime,
 }
 
-/// One line for each segment.
-pub fn dump(segments: &[Segment], graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
-    let mut text = format!("segments: {}\n", segments.len());
-    for (i, segment) in segments.iter().enumerate() {
-        let device = devices
-            .get(segment.device.index())
-            .map_or("?", |device| device.info().id.as_str());
-        let first = segment.nodes.first().map_or(0, |id| id.index());
-        let last = segment.nodes.last().map_or(0, |id| id.index());
-        let flops: u64 = segment
-            .nodes
-            .iter()
-            .filter_map(|&id| graph.node(id))
-            .map(|node| node.cost().flops)
-            .sum();
-        let _ = writeln!(
-            text,
-            "  {i}: {device}, {} nodes ({first} to {last}), {flops} operations",
-            segment.nodes.len()
-        );
+/// A part of a run, in the order in which they are queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Queue a copy's read on the device that has the bytes.
+    Read(usize),
+    /// Wait for a copy's bytes and queue their write on the device that needs them.
+    Write(usize),
+    /// Launch a segment.
+    Launch(usize),
+}
+
+/// Segments, the copies between them, and the replicas that both use. Each device's queue is in
+/// order, so nothing waits but a write for the bytes of its own read, which is queued as soon as
+/// the bytes are there and waited for when they are needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// In program order.
+    pub segments: Vec<Segment>,
+    /// In the order in which they are needed.
+    pub copies: Vec<Copy>,
+    /// In the order of their first use.
+    pub replicas: Vec<Replica>,
+}
+
+impl Schedule {
+    /// What a run does behind writing the inputs.
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(self.segments.len() + 2 * self.copies.len());
+        let copies = || self.copies.iter().enumerate();
+        // By segment, so that finding the reads takes no search.
+        let mut reads: Vec<Vec<usize>> = vec![Vec::new(); self.segments.len()];
+        for (at, copy) in copies() {
+            match copy.after.and_then(|segment| reads.get_mut(segment)) {
+                Some(reads) => reads.push(at),
+                None => steps.push(Step::Read(at)),
+            }
+        }
+        let mut writes = copies().peekable();
+        for (segment, reads) in reads.into_iter().enumerate() {
+            while let Some((at, _)) = writes.next_if(|(_, copy)| copy.before <= segment) {
+                steps.push(Step::Write(at));
+            }
+            steps.push(Step::Launch(segment));
+            steps.extend(reads.into_iter().map(Step::Read));
+        }
+        steps.extend(writes.map(|(at, _)| Step::Write(at)));
+        steps
     }
-    text
+
+    /// One line for each segment and each copy.
+    pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
+        let name = |device: DeviceId| {
+            let device = devices.get(device.index());
+            device.map_or("?", |device| device.info().id.as_str())
+        };
+        let mut text = format!("segments: {}\n", self.segments.len());
+        for (i, segment) in self.segments.iter().enumerate() {
+            let first = segment.nodes.first().map_or(0, |id| id.index());
+            let last = segment.nodes.last().map_or(0, |id| id.index());
+            let nodes = segment.nodes.iter().filter_map(|&id| graph.node(id));
+            let flops: u64 = nodes.map(|node| node.cost().flops).sum();
+            let _ = writeln!(
+                text,
+                "  {i}: {}, {} ({first} to {last}), {flops} operations",
+                name(segment.device),
+                plural(segment.nodes.len(), "node")
+            );
+        }
+        if self.copies.is_empty() {
+            return text;
+        }
+        let bytes: usize = self.copies.iter().map(|copy| copy.bytes.len()).sum();
+        let copies = self.copies.len();
+        let _ = writeln!(text, "copies: {copies}, {}", plural(bytes, "byte"));
+        for copy in &self.copies {
+            let storage = graph.storages().get(copy.storage.index());
+            let storage = storage.map_or("?", |storage| storage.name.as_str());
+            let after = match copy.after {
+                Some(segment) => format!("behind {segment}"),
+                None => "at first".to_owned(),
+            };
+            let before = match copy.before {
+                last if last == self.segments.len() => "at last".to_owned(),
+                segment => format!("before {segment}"),
+            };
+            let _ = writeln!(
+                text,
+                "  {storage}[{:?}] from {} {after} to {} {before}",
+                copy.bytes,
+                name(copy.from),
+                name(copy.to)
+            );
+        }
+        text
+    }
+}
+
+/// The replicas in the making.
+#[derive(Default)]
+struct Replicas {
+    found: Vec<Replica>,
+    by_place: HashMap<(StorageId, DeviceId), usize>,
+}
+
+impl Replicas {
+    fn touch(&mut self, storage: StorageId, device: DeviceId, position: usize) {
+        let at = *self.by_place.entry((storage, device)).or_insert_with(|| {
+            self.found.push(Replica {
+                storage,
+                device,
+                lifetime: Lifetime {
+                    start: position,
+                    end: position,
+                },
+            });
+            self.found.len() - 1
+        });
+        if let Some(replica) = self.found.get_mut(at) {
+            replica.lifetime.start = replica.lifetime.start.min(position);
+            replica.lifetime.end = replica.lifetime.end.max(position);
+        }
+    }
+}
+
+/// Cuts the needed nodes into the longest segments, each run by the owner of what it writes, and
+/// plans the copies.
+pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Schedule {
+    let mut schedule = Schedule::default();
+    let mut replicas = Replicas::default();
+    // By segment, the positions of its first and last node.
+    let mut extents: Vec<(usize, usize)> = Vec::new();
+    let home = |id: StorageId| placement.home(id).unwrap_or(DeviceId::FIRST);
+    let storages = || graph.storage_ids().zip(graph.storages());
+    let mut holders: Vec<Holders> = storages()
+        .map(|(id, storage)| Holders::before(storage.kind, storage.bytes, home(id)))
+        .collect();
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let Some(node) = graph.node(id) else { continue };
+        let device = placement.owner(node.output().storage, position);
+        let device = device.unwrap_or(DeviceId::FIRST);
+        match schedule.segments.last_mut().zip(extents.last_mut()) {
+            Some((segment, extent)) if segment.device == device => {
+                segment.nodes.push(id);
+                extent.1 = position;
+            }
+            _ => {
+                let nodes = vec![id];
+                schedule.segments.push(Segment { device, nodes });
+                extents.push((position, position));
+            }
+        }
+        let segment = extents.len() - 1;
+        let copied_in = |value: &kovar_core::Value| {
+            let kind = node.storage_of(value).kind;
+            !matches!(kind, StorageKind::Weight | StorageKind::Input)
+        };
+        for input in node.inputs() {
+            replicas.touch(input.storage, device, position);
+            let holders = holders.get_mut(input.storage.index());
+            if let Some(holders) = holders.filter(|_| copied_in(input)) {
+                let copies = &mut schedule.copies;
+                holders.fetch(input.storage, input.byte_span(), device, segment, copies);
+            }
+        }
+        for value in node.writes() {
+            replicas.touch(value.storage, device, position);
+            let Some(holders) = holders.get_mut(value.storage.index()) else {
+                continue;
+            };
+            let span = value.byte_span();
+            if !writes_whole_span(node) {
+                let copies = &mut schedule.copies;
+                holders.fetch(value.storage, span.clone(), device, segment, copies);
+            }
+            holders.write(span, device, segment);
+        }
+    }
+    let end = schedule.segments.len();
+    for ((id, storage), holders) in storages().zip(&mut holders) {
+        if matches!(storage.kind, StorageKind::State | StorageKind::Output) {
+            holders.fetch(id, 0..storage.bytes, home(id), end, &mut schedule.copies);
+        }
+    }
+    let last = liveness.nodes().len().saturating_sub(1);
+    for copy in &schedule.copies {
+        let first_needed = extents.get(copy.before).map_or(last, |extent| extent.0);
+        let extent = copy.after.and_then(|segment| extents.get(segment));
+        replicas.touch(copy.storage, copy.to, first_needed);
+        replicas.touch(copy.storage, copy.from, extent.map_or(0, |extent| extent.1));
+    }
+    for replica in &mut replicas.found {
+        let storage = graph.storages().get(replica.storage.index());
+        let kind = storage.map(|storage| storage.kind);
+        let at_home = home(replica.storage) == replica.device;
+        let whole_run = match kind {
+            Some(StorageKind::Weight) => true,
+            Some(StorageKind::State) => at_home,
+            _ => false,
+        };
+        if whole_run || kind == Some(StorageKind::Input) {
+            replica.lifetime.start = 0;
+        }
+        if whole_run || (kind == Some(StorageKind::Output) && at_home) {
+            replica.lifetime.end = last;
+        }
+    }
+    schedule.replicas = replicas.found;
+    schedule
 }

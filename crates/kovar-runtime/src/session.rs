@@ -9,8 +9,9 @@ use kovar_core::{DType, HostBytes};
 
 use crate::arena::Running;
 use crate::check::Violation;
+use crate::device::{DeviceId, DeviceSet};
 use crate::error::SessionError;
-use crate::placement::{DeviceId, Homes};
+use crate::homes::Homes;
 use crate::states::{State, StateInfo, States};
 use crate::weights::{WeightInfo, Weights};
 
@@ -104,10 +105,32 @@ impl Session {
     /// A session without weights and states. They will have their homes on the first device.
     ///
     /// # Errors
-    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`].
+    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`],
+    /// [`SessionError::TooManyDevices`].
     pub fn new(devices: Vec<Arc<dyn Backend>>) -> Result<Self, SessionError> {
+        Self::with_homes(devices, Homes::all_on(DeviceId::FIRST))
+    }
+
+    /// A session without weights and states, which will have their homes where `homes` says.
+    ///
+    /// # Errors
+    /// [`SessionError::NoDevices`], [`SessionError::DuplicateDevice`],
+    /// [`SessionError::TooManyDevices`], [`SessionError::NoHome`].
+    pub fn with_homes(devices: Vec<Arc<dyn Backend>>, homes: Homes) -> Result<Self, SessionError> {
         if devices.is_empty() {
             return Err(SessionError::NoDevices);
+        }
+        if devices.len() > DeviceSet::MAX {
+            return Err(SessionError::TooManyDevices {
+                found: devices.len(),
+            });
+        }
+        let last = homes.last_device().index();
+        if last >= devices.len() {
+            return Err(SessionError::NoHome {
+                device: last,
+                devices: devices.len(),
+            });
         }
         for (i, device) in devices.iter().enumerate() {
             let id = &device.info().id;
@@ -116,7 +139,7 @@ impl Session {
             }
         }
         let shared = Shared {
-            homes: Homes::all_on(DeviceId::FIRST),
+            homes,
             running: Mutex::new(Running::new(devices.len())),
             weights: Mutex::default(),
             states: Mutex::default(),
@@ -219,8 +242,7 @@ impl Session {
         let _guard = self.shared.acquire()?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
-        let backend = self.backend(&state)?;
-        Ok(backend.queue().read_into(&state.buffer, 0, bytes)?)
+        self.read(&state, 0, bytes)
     }
 
     /// Overwrites a whole state, for the runs to come.
@@ -232,8 +254,51 @@ impl Session {
         let _guard = self.shared.acquire()?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
-        let backend = self.backend(&state)?;
-        Ok(backend.queue().write(&state.buffer, 0, bytes)?)
+        self.write(&state, 0, bytes)
+    }
+
+    /// Reads the bytes of a state from byte `start` on, as the runs so far left them.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownState`], [`SessionError::StateRange`], [`SessionError::Busy`], a
+    /// device's.
+    pub fn read_state_range(
+        &self,
+        name: &str,
+        start: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), SessionError> {
+        let _guard = self.shared.acquire()?;
+        let state = self.shared.states().get(name)?.clone();
+        check_range(&state, start, bytes.len())?;
+        self.read(&state, start, bytes)
+    }
+
+    /// Overwrites the bytes of a state from byte `start` on, for the runs to come.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownState`], [`SessionError::StateRange`], [`SessionError::Busy`], a
+    /// device's.
+    pub fn write_state_range(
+        &self,
+        name: &str,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<(), SessionError> {
+        let _guard = self.shared.acquire()?;
+        let state = self.shared.states().get(name)?.clone();
+        check_range(&state, start, bytes.len())?;
+        self.write(&state, start, bytes)
+    }
+
+    fn read(&self, state: &State, start: usize, bytes: &mut [u8]) -> Result<(), SessionError> {
+        let queue = self.backend(state)?.queue();
+        Ok(queue.read_into(&state.buffer, start, bytes)?)
+    }
+
+    fn write(&self, state: &State, start: usize, bytes: &[u8]) -> Result<(), SessionError> {
+        let queue = self.backend(state)?.queue();
+        Ok(queue.write(&state.buffer, start, bytes)?)
     }
 
     fn zero(&self, state: &State) -> Result<(), SessionError> {
@@ -254,6 +319,19 @@ fn check_size(state: &State, found: usize) -> Result<(), SessionError> {
         name: state.info.name.clone(),
         expected: state.info.bytes,
         found,
+    })
+}
+
+fn check_range(state: &State, start: usize, len: usize) -> Result<(), SessionError> {
+    let end = start.checked_add(len);
+    if end.is_some_and(|end| end <= state.info.bytes) {
+        return Ok(());
+    }
+    Err(SessionError::StateRange {
+        name: state.info.name.clone(),
+        bytes: state.info.bytes,
+        start,
+        len,
     })
 }
 

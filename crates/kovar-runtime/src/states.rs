@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Buffer};
 use kovar_core::{DType, Dims, Storage};
 
+use crate::device::DeviceId;
 use crate::error::{CompileError, SessionError};
-use crate::placement::DeviceId;
 
 /// A state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,8 +113,8 @@ impl States {
 
     /// The size of a device's states in bytes.
     pub(crate) fn bytes(&self, device: usize) -> usize {
-        let states = self.states.iter().map(|state| &state.info);
-        let there = states.filter(|info| info.device.index() == device);
-        there.map(|info| info.bytes).sum()
+        let states = self.states.iter();
+        let there = states.filter(|state| state.info.device.index() == device);
+        there.map(|state| state.buffer.len()).sum()
     }
 }

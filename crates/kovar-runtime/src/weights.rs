@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Buffer, WeightUse};
-use kovar_core::{DType, Dims, Graph, HostBytes, Layout, NodeId, StorageId, StorageKind};
+use kovar_core::{DType, Dims, Graph, HostBytes, Layout, Storage, StorageId, StorageKind};
 
+use crate::device::DeviceId;
 use crate::error::{CompileError, SessionError};
-use crate::placement::{DeviceId, Placement};
+use crate::segment::Segment;
 
 /// A weight of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,37 +123,43 @@ impl Weights {
         Ok(())
     }
 
-    /// The device's form of each weight that `nodes` read, made at its first use.
+    /// The bytes of a device's form of a weight, made or not.
+    pub(crate) fn bytes_of(&self, weight_use: &WeightUses<'_>, backend: &dyn Backend) -> usize {
+        let WeightUses {
+            storage,
+            device,
+            uses,
+            ..
+        } = weight_use;
+        let weight = self
+            .by_name
+            .get(&storage.name)
+            .and_then(|&at| self.weights.get(at));
+        let prepared = weight.and_then(|weight| weight.prepared.get(device.index())?.as_ref());
+        prepared.map_or_else(|| backend.prepared_bytes(storage, uses), Buffer::len)
+    }
+
+    /// Whether a device has made its form of a weight.
+    pub(crate) fn is_prepared(&self, name: &str, device: DeviceId) -> bool {
+        let weight = self.by_name.get(name).and_then(|&at| self.weights.get(at));
+        weight.is_some_and(|weight| matches!(weight.prepared.get(device.index()), Some(Some(_))))
+    }
+
+    /// Each device's form of each weight that its segments read, made at its first use.
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,
-        nodes: &[NodeId],
-        placement: &Placement,
+        segments: &[Segment],
         devices: &[Arc<dyn Backend>],
     ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
-        let mut uses: HashMap<StorageId, Vec<WeightUse<'_>>> = HashMap::new();
-        let mut order = Vec::new();
-        for &id in nodes {
-            let Some(node) = graph.node(id) else { continue };
-            for (operand, value) in node.inputs().enumerate() {
-                if node.storage_of(value).kind == StorageKind::Weight {
-                    let uses = uses.entry(value.storage).or_default();
-                    if uses.is_empty() {
-                        order.push(value.storage);
-                    }
-                    uses.push(WeightUse { node, operand });
-                }
-            }
-        }
-        let mut bound = Vec::with_capacity(order.len());
-        for id in order {
-            let (Some(storage), Some(device), Some(uses)) = (
-                graph.storages().get(id.index()),
-                placement.owner(id),
-                uses.get(&id),
-            ) else {
-                continue;
-            };
+        let mut bound = Vec::new();
+        for WeightUses {
+            id,
+            storage,
+            device,
+            uses,
+        } in weight_uses(graph, segments)
+        {
             let weight = self.by_name.get(&storage.name);
             let weight = weight.and_then(|&at| self.weights.get_mut(at));
             let (Some(weight), Some(backend)) = (weight, devices.get(device.index())) else {
@@ -162,7 +169,7 @@ impl Weights {
             };
             let buffer = match weight.prepared.get(device.index()).cloned().flatten() {
                 Some(buffer) => buffer,
-                None => backend.prepare(storage, &weight.host, uses)?,
+                None => backend.prepare(storage, &weight.host, &uses)?,
             };
             if let Some(prepared) = weight.prepared.get_mut(device.index()) {
                 *prepared = Some(buffer.clone());
@@ -171,4 +178,42 @@ impl Weights {
         }
         Ok(bound)
     }
+}
+
+/// The nodes of one device that read a weight.
+pub(crate) struct WeightUses<'g> {
+    pub(crate) id: StorageId,
+    pub(crate) storage: &'g Storage,
+    pub(crate) device: DeviceId,
+    pub(crate) uses: Vec<WeightUse<'g>>,
+}
+
+/// The weights that each device's segments read, in the order of their first use.
+pub(crate) fn weight_uses<'g>(graph: &'g Graph, segments: &[Segment]) -> Vec<WeightUses<'g>> {
+    let mut found: Vec<WeightUses<'_>> = Vec::new();
+    let mut places: HashMap<(StorageId, DeviceId), usize> = HashMap::new();
+    for segment in segments {
+        for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
+            for (operand, value) in node.inputs().enumerate() {
+                let (id, storage, device) = (value.storage, node.storage_of(value), segment.device);
+                if storage.kind != StorageKind::Weight {
+                    continue;
+                }
+                let at = *places.entry((id, device)).or_insert_with(|| {
+                    let uses = Vec::new();
+                    found.push(WeightUses {
+                        id,
+                        storage,
+                        device,
+                        uses,
+                    });
+                    found.len() - 1
+                });
+                if let Some(weight) = found.get_mut(at) {
+                    weight.uses.push(WeightUse { node, operand });
+                }
+            }
+        }
+    }
+    found
 }

@@ -10,7 +10,7 @@ use kovar_core::ops::RopeScaling;
 use kovar_core::{DType, HostBytes};
 use kovar_formats::ModelFile;
 use kovar_formats::gguf::{Gguf, GgufWriter, StringArray, Value};
-use kovar_text::architecture::{Architecture, ArchitectureError, read_architecture};
+use kovar_text::architecture::{Architecture, ArchitectureError, Memory, read_architecture};
 use kovar_text::{
     GenerateOptions, LanguageModel, LanguageModelError, LoadError, Message, ModelOptions,
     SamplerParams, TemplateError,
@@ -81,7 +81,10 @@ fn yarn_takes_its_original_context_as_a_whole_number() {
             ("llama.rope.scaling.original_context_length", 32u32.into()),
         ])
         .unwrap();
-        model.rope().scaling.clone()
+        match model.memory() {
+            Memory::Caches { rope } => rope.scaling.clone(),
+            Memory::States => panic!("a Llama has caches"),
+        }
     };
     let expected = |factor: f64, attention_factor| RopeScaling::Yarn {
         factor,

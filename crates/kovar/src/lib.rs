@@ -56,6 +56,7 @@ pub use kovar_text as text;
 pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
     Generation, LanguageModel, LanguageModelError, LoadError, LogitsOf, Message, Model,
-    ModelOptions, Progress, RenderOptions, Sampler, SamplerError, SamplerParams, TemplateError,
-    TemplateKind, TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate,
+    ModelOptions, PerplexityError, Progress, RenderOptions, Sampler, SamplerError, SamplerParams,
+    SavedText, SessionFileError, TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError,
+    TokenizerSpec, generate, perplexity,
 };

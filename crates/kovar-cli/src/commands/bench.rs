@@ -58,7 +58,8 @@ struct Report {
     device: String,
     threads: Option<usize>,
     features: Vec<String>,
-    cache_type: &'static str,
+    /// None for a recurrent model.
+    cache_type: Option<&'static str>,
     weight_bytes_per_token: u64,
     read_bandwidth_bytes_per_second: f64,
     tests: Vec<Test>,
@@ -142,7 +143,7 @@ impl Bench {
             device: info.id,
             threads: info.threads,
             features: info.features,
-            cache_type: self.run.cache_type.name(),
+            cache_type: model.cache_dtype().map(|dtype| dtype.name()),
             weight_bytes_per_token: weight_bytes,
             read_bandwidth_bytes_per_second: bandwidth,
             tests,
@@ -242,14 +243,16 @@ fn text(report: &Report) -> String {
     let threads = report.threads.map_or(String::new(), |n| {
         format!(", {}", format::plural(n, "thread"))
     });
+    let cache = report.cache_type;
+    let cache = cache.map_or("recurrent".to_owned(), |dtype| format!("cache {dtype}"));
     let mut text = format!(
-        "{}: {} of weights, {} parameters\n{}{threads}, {}; cache {}; memory reads at {:.1} GB/s\n\n",
+        "{}: {} of weights, {} parameters\n{}{threads}, {}; {}; memory reads at {:.1} GB/s\n\n",
         report.model,
         format::bytes(report.model_bytes as u64),
         format::count(report.parameters),
         report.device,
         report.features.join(", "),
-        report.cache_type,
+        cache,
         report.read_bandwidth_bytes_per_second / 1e9,
     );
     let mut table = Table::new(&["test", ">tokens/s", ">±", ">of memory bandwidth"]);

@@ -2,6 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::gguf::{GgufError, OpenSplitError, SplitError};
+use crate::hugging_face::HuggingFaceError;
 
 /// Why a model could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum ModelFileError {
     /// The parts of a split GGUF file do not make a whole.
     #[error(transparent)]
     Split(#[from] SplitError),
+    /// A Hugging Face folder is damaged or of a kind that kovar does not read.
+    #[error(transparent)]
+    HuggingFace(#[from] HuggingFaceError),
     /// A key of the metadata was given twice.
     #[error("metadata {key:?} occurs twice")]
     DuplicateKey {

@@ -15,6 +15,7 @@ use kovar_core::error::CodecError;
 use kovar_core::{DType, HostBytes};
 
 use crate::gguf::{DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, TensorInfo, Value, open_split};
+use crate::hugging_face;
 use crate::index::{IndexError, NameIndex};
 
 pub use error::ModelFileError;
@@ -81,7 +82,8 @@ pub struct ModelTensor {
 }
 
 impl ModelFile {
-    /// Opens the model at `path`: a GGUF file, or any part of a split one.
+    /// Opens the model at `path`: a GGUF file, any part of a split one, or the folder of a Hugging Face
+    /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`).
     ///
     /// Nothing is read but headers; see [`map_file`](crate::map_file) for what a mapping asks of the
     /// files.
@@ -99,7 +101,7 @@ impl ModelFile {
             found,
         };
         match attributes.len() {
-            _ if attributes.is_dir() => Err(kind("a directory")),
+            _ if attributes.is_dir() => hugging_face::open(path),
             _ if !attributes.is_file() => Err(kind("not a regular file")),
             0 => Err(kind("empty")),
             _ => Self::from_parts(open_split(path)?),

@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 mod header;
 mod read;
+mod sharded;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::mmap::map_file;
 
 pub use dtype::TensorDType;
 pub use error::{ReadError, SafeTensorsError, SafeTensorsWriteError};
+pub use sharded::{ShardError, Shards};
 pub use writer::SafeTensorsWriter;
 
 /// The longest header that is read, in bytes: the limit of the reference implementation.

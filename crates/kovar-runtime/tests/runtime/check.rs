@@ -2,12 +2,13 @@ use std::sync::Arc;
 
 use kovar_core::backend::Backend;
 use kovar_core::{DType, Graph};
-use kovar_runtime::DeviceId;
 use kovar_runtime::check::{Violation, check_memory, check_segments};
+use kovar_runtime::flow::check_flow;
 use kovar_runtime::liveness::{Liveness, analyse};
 use kovar_runtime::memory::plan;
-use kovar_runtime::placement::{Homes, Placement, place};
-use kovar_runtime::segment::{Segment, cut};
+use kovar_runtime::placement::{Placement, Rules, place};
+use kovar_runtime::segment::schedule;
+use kovar_runtime::{DeviceId, Homes};
 
 use crate::interpreter::{recurrence, two_inputs};
 use crate::sim::Sim;
@@ -20,7 +21,7 @@ fn example() -> (Graph, Vec<Arc<dyn Backend>>, Liveness, Placement) {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a")), Arc::new(Sim::new("b"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes).unwrap();
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
     (graph, devices, liveness, placement)
 }
 
@@ -31,20 +32,19 @@ fn second() -> DeviceId {
 #[test]
 fn the_passes_own_plan_is_valid() {
     let (graph, devices, liveness, placement) = example();
-    let segments = cut(&graph, &liveness, &placement);
-    check_segments(&graph, &liveness, &placement, &segments).unwrap();
-    let memory = plan(&graph, &liveness, &placement, &devices, true).unwrap();
-    check_memory(&graph, &liveness, &placement, &memory).unwrap();
+    let schedule = schedule(&graph, &liveness, &placement);
+    check_segments(&graph, &liveness, &placement, &schedule).unwrap();
+    let memory = plan(&graph, &liveness, &placement, &schedule, &devices, true).unwrap();
+    check_memory(&graph, &placement, &schedule, &memory).unwrap();
+    check_flow(&graph, &liveness, &placement, &schedule, &memory).unwrap();
 }
 
 #[test]
 fn a_node_off_the_owner_of_what_it_writes_is_found() {
     let (graph, _, liveness, placement) = example();
-    let segments = [Segment {
-        device: second(),
-        nodes: liveness.nodes().to_vec(),
-    }];
-    let found = check_segments(&graph, &liveness, &placement, &segments).unwrap_err();
+    let mut schedule = schedule(&graph, &liveness, &placement);
+    schedule.segments[0].device = second();
+    let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     assert_eq!(
         found,
         Violation::WritesForeign {
@@ -58,17 +58,11 @@ fn a_node_off_the_owner_of_what_it_writes_is_found() {
 
 #[test]
 fn a_read_of_another_device_s_storage_is_found() {
-    let (graph, _, liveness, _) = example();
-    let owners = graph.storages().iter().map(|storage| {
-        if storage.name == "b" {
-            second()
-        } else {
-            DeviceId::FIRST
-        }
-    });
-    let placement = Placement::new(owners.collect());
-    let segments = cut(&graph, &liveness, &placement);
-    let found = check_segments(&graph, &liveness, &placement, &segments).unwrap_err();
+    let (graph, _, liveness, placement) = example();
+    let mut schedule = schedule(&graph, &liveness, &placement);
+    let b = graph.storage_ids().nth(1).unwrap();
+    schedule.replicas.retain(|replica| replica.storage != b);
+    let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     assert_eq!(
         found,
         Violation::ReadsForeign {
@@ -82,9 +76,9 @@ fn a_read_of_another_device_s_storage_is_found() {
 #[test]
 fn nodes_out_of_order_or_left_out_are_found() {
     let (graph, _, liveness, placement) = example();
-    let mut segments = cut(&graph, &liveness, &placement);
-    segments[0].nodes.reverse();
-    let found = check_segments(&graph, &liveness, &placement, &segments).unwrap_err();
+    let mut schedule = schedule(&graph, &liveness, &placement);
+    schedule.segments[0].nodes.reverse();
+    let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     let (expected, got) = (Some(0), Some(1));
     assert_eq!(
         found,
@@ -93,7 +87,8 @@ fn nodes_out_of_order_or_left_out_are_found() {
             found: got
         }
     );
-    let found = check_segments(&graph, &liveness, &placement, &[]).unwrap_err();
+    schedule.segments.clear();
+    let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     let (expected, got) = (Some(0), None);
     assert_eq!(
         found,
@@ -118,11 +113,13 @@ fn shared_memory_of_storages_that_live_together_is_found() {
     let (_, devices, _, _) = example();
     let (shorter, liveness) = chain(false);
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&shorter, &liveness, &devices, &homes).unwrap();
-    let memory = plan(&shorter, &liveness, &placement, &devices, true).unwrap();
-    check_memory(&shorter, &liveness, &placement, &memory).unwrap();
+    let placement = place(&shorter, &liveness, &devices, &Rules::new(&homes)).unwrap();
+    let short = schedule(&shorter, &liveness, &placement);
+    let memory = plan(&shorter, &liveness, &placement, &short, &devices, true).unwrap();
+    check_memory(&shorter, &placement, &short, &memory).unwrap();
     let (longer, liveness) = chain(true);
-    let found = check_memory(&longer, &liveness, &placement, &memory).unwrap_err();
+    let long = schedule(&longer, &liveness, &placement);
+    let found = check_memory(&longer, &placement, &long, &memory).unwrap_err();
     assert_eq!(
         found,
         Violation::SharedMemory {
@@ -137,8 +134,10 @@ fn a_storage_without_memory_is_found() {
     let (graph, devices, liveness, placement) = example();
     let (empty, ..) = two_inputs(4);
     let nothing = analyse(&empty).unwrap();
-    let memory = plan(&empty, &nothing, &placement, &devices, true).unwrap();
-    let found = check_memory(&graph, &liveness, &placement, &memory).unwrap_err();
+    let needed = schedule(&graph, &liveness, &placement);
+    let none = schedule(&empty, &nothing, &placement);
+    let memory = plan(&empty, &nothing, &placement, &none, &devices, true).unwrap();
+    let found = check_memory(&graph, &placement, &needed, &memory).unwrap_err();
     assert_eq!(
         found,
         Violation::NoMemory {
@@ -156,8 +155,8 @@ fn a_node_off_the_owner_of_what_it_updates_is_found() {
     let mut owners = vec![DeviceId::FIRST; graph.storages().len()];
     owners[0] = second();
     let placement = Placement::new(owners);
-    let segments = cut(&graph, &liveness, &placement);
-    let found = check_segments(&graph, &liveness, &placement, &segments).unwrap_err();
+    let schedule = schedule(&graph, &liveness, &placement);
+    let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     assert_eq!(
         found,
         Violation::WritesForeign {

@@ -4,8 +4,9 @@ use kovar_core::backend::Backend;
 use kovar_core::{DType, Graph};
 use kovar_runtime::liveness::{Lifetime, analyse};
 use kovar_runtime::memory::{MemoryPlan, Request, lower_bound, pack, plan};
-use kovar_runtime::placement::{Homes, place};
-use kovar_runtime::{CompileError, DeviceId};
+use kovar_runtime::placement::{Rules, place};
+use kovar_runtime::segment::schedule;
+use kovar_runtime::{CompileError, DeviceId, Homes};
 use proptest::prelude::*;
 
 use crate::interpreter::two_inputs;
@@ -14,8 +15,10 @@ use crate::sim::Sim;
 fn planned(graph: &Graph, device: Sim, reuse: bool) -> Result<MemoryPlan, CompileError> {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(device)];
     let liveness = analyse(graph)?;
-    let placement = place(graph, &liveness, &devices, &Homes::all_on(DeviceId::FIRST))?;
-    plan(graph, &liveness, &placement, &devices, reuse)
+    let homes = Homes::all_on(DeviceId::FIRST);
+    let placement = place(graph, &liveness, &devices, &Rules::new(&homes))?;
+    let schedule = schedule(graph, &liveness, &placement);
+    plan(graph, &liveness, &placement, &schedule, &devices, reuse)
 }
 
 /// A chain of `n` nodes, each with a result of 16 floats of its own.
@@ -46,7 +49,7 @@ fn offsets_are_aligned() {
     graph.set_output(c, "c").unwrap();
     let memory = planned(&graph, Sim::new("a"), true).unwrap();
     for id in graph.storage_ids() {
-        let slot = memory.slot(id).unwrap();
+        let slot = memory.slot(id, DeviceId::FIRST).unwrap();
         assert_eq!((slot.offset % 16, slot.bytes), (0, 16));
     }
 }
@@ -79,7 +82,7 @@ fn unused_inputs_and_states_take_no_arena() {
         .copy_into(graph.value_ids().next().unwrap(), state)
         .unwrap();
     let memory = planned(&graph, Sim::new("a"), true).unwrap();
-    let of = |value| memory.slot(graph.value(value).unwrap().storage);
+    let of = |value| memory.slot(graph.value(value).unwrap().storage, DeviceId::FIRST);
     assert_eq!(of(state), None);
     assert_eq!(of(graph.value_ids().nth(1).unwrap()), None);
 }

@@ -4,23 +4,29 @@ use kovar_core::backend::{Backend, Reason};
 use kovar_core::{DType, Graph};
 use kovar_runtime::error::{Refusal, Refusals};
 use kovar_runtime::liveness::analyse;
-use kovar_runtime::placement::{Homes, place};
-use kovar_runtime::{CompileError, DeviceId};
+use kovar_runtime::placement::{Rules, place};
+use kovar_runtime::{CompileError, DeviceId, Homes};
 
 use crate::interpreter::two_inputs;
 use crate::sim::Sim;
 
 #[test]
-fn every_storage_lies_on_the_session_s_home() {
+fn equal_devices_leave_every_storage_on_the_first() {
     let (mut graph, a, b) = two_inputs(4);
     let y = graph.add(a, b).unwrap();
     graph.set_output(y, "y").unwrap();
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a")), Arc::new(Sim::new("b"))];
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &analyse(&graph).unwrap(), &devices, &homes).unwrap();
+    let placement = place(
+        &graph,
+        &analyse(&graph).unwrap(),
+        &devices,
+        &Rules::new(&homes),
+    )
+    .unwrap();
     for id in graph.storage_ids() {
-        assert_eq!(placement.owner(id), Some(DeviceId::FIRST));
-        assert!(placement.holds(DeviceId::FIRST, id));
+        assert_eq!(placement.owner(id, 0), Some(DeviceId::FIRST));
+        assert_eq!(placement.home(id), Some(DeviceId::FIRST));
     }
     assert_eq!(
         placement.dump(&graph, &devices),
@@ -38,7 +44,13 @@ fn a_node_that_no_device_supports_lists_the_reason_of_each() {
         Arc::new(Sim::new("b").refusing("mul")),
     ];
     let homes = Homes::all_on(DeviceId::FIRST);
-    let error = place(&graph, &analyse(&graph).unwrap(), &devices, &homes).unwrap_err();
+    let error = place(
+        &graph,
+        &analyse(&graph).unwrap(),
+        &devices,
+        &Rules::new(&homes),
+    )
+    .unwrap_err();
     let refusal = |device: &str| Refusal {
         device: device.into(),
         reason: Reason::Op { op: "mul" },
@@ -67,5 +79,13 @@ fn a_dropped_node_needs_no_support() {
     graph.set_output(y, "y").unwrap();
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a").refusing("mul"))];
     let homes = Homes::all_on(DeviceId::FIRST);
-    assert!(place(&graph, &analyse(&graph).unwrap(), &devices, &homes).is_ok());
+    assert!(
+        place(
+            &graph,
+            &analyse(&graph).unwrap(),
+            &devices,
+            &Rules::new(&homes)
+        )
+        .is_ok()
+    );
 }

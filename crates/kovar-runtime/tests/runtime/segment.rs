@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_runtime::DeviceId;
 use kovar_runtime::liveness::analyse;
-use kovar_runtime::placement::{Homes, place};
-use kovar_runtime::segment::{cut, dump};
+use kovar_runtime::placement::{Rules, place};
+use kovar_runtime::segment::schedule;
+use kovar_runtime::{DeviceId, Homes};
 
 use crate::interpreter::two_inputs;
 use crate::sim::Sim;
@@ -19,13 +19,14 @@ fn one_device_runs_all_needed_nodes_in_one_segment() {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes).unwrap();
-    let segments = cut(&graph, &liveness, &placement);
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
+    let schedule = schedule(&graph, &liveness, &placement);
+    let segments = &schedule.segments;
     assert_eq!(segments.len(), 1);
     assert_eq!(segments[0].device, DeviceId::FIRST);
     assert_eq!(segments[0].nodes, liveness.nodes());
     assert_eq!(
-        dump(&segments, &graph, &devices),
+        schedule.dump(&graph, &devices),
         "segments: 1\n  0: a, 2 nodes (0 to 2), 8 operations\n"
     );
 }
@@ -36,6 +37,7 @@ fn a_graph_without_needed_nodes_has_no_segments() {
     let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(Sim::new("a"))];
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
-    let placement = place(&graph, &liveness, &devices, &homes).unwrap();
-    assert!(cut(&graph, &liveness, &placement).is_empty());
+    let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
+    let schedule = schedule(&graph, &liveness, &placement);
+    assert!(schedule.segments.is_empty() && schedule.steps().is_empty());
 }

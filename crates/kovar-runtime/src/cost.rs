@@ -1,0 +1,272 @@
+//! The estimated time of a placement: what the nodes take on their devices and what the copies
+//! between devices take.
+
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+use kovar_core::{Graph, StorageId, StorageKind};
+
+use crate::alias::Classes;
+use crate::device::DeviceId;
+use crate::homes::Homes;
+use crate::liveness::{Liveness, writes_whole_span};
+
+/// How fast bytes get from one device, or the host, to another device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkRates {
+    /// Nanoseconds until the first byte arrives.
+    pub latency_ns: f64,
+    /// Bytes per nanosecond from there on.
+    pub bytes_per_ns: f64,
+}
+
+impl Default for LinkRates {
+    /// A slot of 16 PCIe 3.0 lanes.
+    fn default() -> Self {
+        Self {
+            latency_ns: 10_000.0,
+            bytes_per_ns: 12.0,
+        }
+    }
+}
+
+impl LinkRates {
+    /// The time of one copy, in nanoseconds.
+    pub fn time(&self, bytes: usize) -> f64 {
+        self.latency_ns + bytes as f64 / self.bytes_per_ns
+    }
+}
+
+/// Where a version of a storage is made or needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Unit(usize),
+    Device(DeviceId),
+    Host,
+}
+
+/// A version of a storage with all who need it.
+#[derive(Debug)]
+struct Flow {
+    from: End,
+    to: Vec<End>,
+    bytes: usize,
+}
+
+/// What the time of a placement is computed from.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    n_devices: usize,
+    link: LinkRates,
+    /// By unit and device; of a device that does not support the unit, infinite.
+    compute: Vec<f64>,
+    flows: Vec<Flow>,
+    /// By unit, the flows that it takes part in.
+    flows_of: Vec<Vec<usize>>,
+}
+
+impl Costs {
+    pub(crate) fn new(
+        graph: &Graph,
+        liveness: &Liveness,
+        devices: &[Arc<dyn Backend>],
+        classes: &Classes,
+        homes: &Homes,
+        link: LinkRates,
+    ) -> Self {
+        let n_units = classes.units().len();
+        let mut costs = Self {
+            n_devices: devices.len(),
+            link,
+            compute: vec![f64::INFINITY; n_units * devices.len()],
+            flows: Vec::new(),
+            flows_of: vec![Vec::new(); n_units],
+        };
+        costs.add_compute(graph, liveness, devices, classes, homes);
+        costs.add_flows(graph, liveness, classes, homes);
+        costs
+    }
+
+    /// The time of the nodes of a unit; a weight that has its home elsewhere crosses the link.
+    fn add_compute(
+        &mut self,
+        graph: &Graph,
+        liveness: &Liveness,
+        devices: &[Arc<dyn Backend>],
+        classes: &Classes,
+        homes: &Homes,
+    ) {
+        let slots = self.compute.chunks_mut(devices.len().max(1));
+        for (unit, times) in classes.units().iter().zip(slots) {
+            for device in unit.devices.iter() {
+                if let Some(time) = times.get_mut(device.index()) {
+                    *time = 0.0;
+                }
+            }
+            let ids = unit
+                .positions
+                .iter()
+                .filter_map(|&p| liveness.nodes().get(p));
+            for node in ids.filter_map(|&id| graph.node(id)) {
+                for (time, backend) in times.iter_mut().zip(devices) {
+                    if time.is_finite() {
+                        *time += backend.estimate(node).max(0.0);
+                    }
+                }
+                for input in node.inputs() {
+                    let storage = node.storage_of(input);
+                    if storage.kind != StorageKind::Weight {
+                        continue;
+                    }
+                    let home = homes.of(storage).index();
+                    let carried = self.link.time(input.byte_span().len());
+                    let away = times.iter_mut().enumerate().filter(|(at, _)| *at != home);
+                    away.for_each(|(_, time)| *time += carried);
+                }
+            }
+        }
+    }
+
+    fn add_flows(&mut self, graph: &Graph, liveness: &Liveness, classes: &Classes, homes: &Homes) {
+        // By storage, the flow of its current version.
+        let mut current: Vec<Option<usize>> = vec![None; graph.storages().len()];
+        for (position, &id) in liveness.nodes().iter().enumerate() {
+            let (Some(node), Some(unit)) = (graph.node(id), classes.unit_at(position)) else {
+                continue;
+            };
+            for input in node.inputs() {
+                let kept = input.byte_span().len();
+                self.read(graph, homes, &mut current, input.storage, unit, kept);
+            }
+            for value in node.writes() {
+                if !writes_whole_span(node) {
+                    let kept = value.byte_span().len();
+                    self.read(graph, homes, &mut current, value.storage, unit, kept);
+                }
+                let Some(slot) = current.get_mut(value.storage.index()) else {
+                    continue;
+                };
+                let from = End::Unit(unit);
+                let flow = slot.and_then(|at| self.flows.get(at));
+                if flow.is_none_or(|flow| flow.from != from) {
+                    *slot = Some(self.flows.len());
+                    self.open(from);
+                }
+            }
+        }
+        for (storage, current) in graph.storages().iter().zip(current) {
+            if storage.kind == StorageKind::State
+                && let Some(at) = current
+            {
+                let home = End::Device(homes.of(storage));
+                self.need(at, home, storage.bytes);
+            }
+        }
+    }
+
+    fn open(&mut self, from: End) {
+        if let End::Unit(unit) = from
+            && let Some(flows) = self.flows_of.get_mut(unit)
+        {
+            flows.push(self.flows.len());
+        }
+        self.flows.push(Flow {
+            from,
+            to: Vec::new(),
+            bytes: 0,
+        });
+    }
+
+    fn read(
+        &mut self,
+        graph: &Graph,
+        homes: &Homes,
+        current: &mut [Option<usize>],
+        id: StorageId,
+        unit: usize,
+        bytes: usize,
+    ) {
+        let (Some(storage), Some(slot)) = (
+            graph.storages().get(id.index()),
+            current.get_mut(id.index()),
+        ) else {
+            return;
+        };
+        let from = match storage.kind {
+            StorageKind::Weight => return,
+            StorageKind::Input => End::Host,
+            StorageKind::State => End::Device(homes.of(storage)),
+            // A partial write to what nobody wrote yet carries nothing over.
+            StorageKind::Temp | StorageKind::Output if slot.is_none() => return,
+            StorageKind::Temp | StorageKind::Output => End::Unit(unit),
+        };
+        let at = match *slot {
+            Some(at) => at,
+            None => {
+                *slot = Some(self.flows.len());
+                self.open(from);
+                self.flows.len() - 1
+            }
+        };
+        self.need(at, End::Unit(unit), bytes);
+    }
+
+    fn need(&mut self, at: usize, end: End, bytes: usize) {
+        let Some(flow) = self.flows.get_mut(at) else {
+            return;
+        };
+        if flow.from == end {
+            return;
+        }
+        flow.bytes = flow.bytes.max(bytes);
+        if flow.to.contains(&end) {
+            return;
+        }
+        flow.to.push(end);
+        if let End::Unit(unit) = end
+            && let Some(flows) = self.flows_of.get_mut(unit)
+        {
+            flows.push(at);
+        }
+    }
+
+    /// The time of a unit's own nodes on a device, in nanoseconds.
+    pub(crate) fn compute(&self, unit: usize, device: DeviceId) -> f64 {
+        let time = self.compute.get(unit * self.n_devices + device.index());
+        time.copied().unwrap_or(f64::INFINITY)
+    }
+
+    fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
+        let place = |end: End| match end {
+            End::Unit(unit) => devices.get(unit).copied(),
+            End::Device(device) => Some(device),
+            End::Host => None,
+        };
+        let from = place(flow.from);
+        let mut reached = crate::device::DeviceSet::default();
+        let mut copies = 0usize;
+        for to in flow.to.iter().filter_map(|&end| place(end)) {
+            if Some(to) != from && !reached.contains(to) {
+                reached.insert(to);
+                copies += 1;
+            }
+        }
+        copies as f64 * self.link.time(flow.bytes)
+    }
+
+    /// The part of the time that depends on where a unit is. `devices` are the units' devices.
+    pub(crate) fn around(&self, unit: usize, devices: &[DeviceId]) -> f64 {
+        let own = devices.get(unit).map_or(0.0, |&d| self.compute(unit, d));
+        let flows = self.flows_of.get(unit).into_iter().flatten();
+        let flows = flows.filter_map(|&at| self.flows.get(at));
+        own + flows.map(|flow| self.flow_time(flow, devices)).sum::<f64>()
+    }
+
+    /// The time of all units, in nanoseconds.
+    pub(crate) fn total(&self, devices: &[DeviceId]) -> f64 {
+        let units = devices.iter().enumerate();
+        let compute: f64 = units.map(|(unit, &d)| self.compute(unit, d)).sum();
+        let flows = self.flows.iter();
+        compute + flows.map(|flow| self.flow_time(flow, devices)).sum::<f64>()
+    }
+}

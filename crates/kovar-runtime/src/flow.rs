@@ -1,0 +1,219 @@
+//! Follows every byte through a plan, independently of the passes that made it: runs the steps on
+//! marks in place of data, in the memory that the plan gives, and compares what each node finds
+//! with what program order says.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use kovar_core::{Graph, NodeRef, StorageId, StorageKind};
+
+use crate::check::Violation;
+use crate::device::DeviceId;
+use crate::intervals::Intervals;
+use crate::liveness::{Liveness, writes_whole_span};
+use crate::memory::{MemoryPlan, lies_in_arena};
+use crate::placement::Placement;
+use crate::segment::{Schedule, Step};
+
+/// Who wrote a byte: the node at a position, or the world before the run.
+type Writer = Option<usize>;
+
+/// What is in a byte of memory.
+type Mark = (StorageId, Writer);
+
+/// Memory that is not shared with other memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Region {
+    Chunk(DeviceId, usize),
+    State(StorageId),
+}
+
+struct Flow<'g> {
+    graph: &'g Graph,
+    placement: &'g Placement,
+    memory: &'g MemoryPlan,
+    /// What program order says is in each storage.
+    expected: Vec<Intervals<Writer>>,
+    /// What the steps left in the memory.
+    found: HashMap<Region, Intervals<Mark>>,
+}
+
+/// Verifies that every node reads, in the memory of its device, the bytes that program order says,
+/// and that states and outputs are complete at their homes after the run.
+///
+/// # Errors
+/// [`Violation::NoMemory`], [`Violation::Stale`], [`Violation::NotRead`].
+pub fn check_flow(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    schedule: &Schedule,
+    memory: &MemoryPlan,
+) -> Result<(), Violation> {
+    let mut flow = Flow {
+        graph,
+        placement,
+        memory,
+        expected: vec![Intervals::default(); graph.storages().len()],
+        found: HashMap::new(),
+    };
+    flow.begin(schedule)?;
+    // By copy, what its read found.
+    let mut read: HashMap<usize, Vec<(Range<usize>, Mark)>> = HashMap::new();
+    let mut position = 0;
+    for step in schedule.steps() {
+        match step {
+            Step::Read(at) | Step::Write(at) => {
+                let Some(copy) = schedule.copies.get(at) else {
+                    continue;
+                };
+                let from = matches!(step, Step::Read(_));
+                let device = if from { copy.from } else { copy.to };
+                let (region, base) = flow.place(copy.storage, device)?;
+                let marks = flow.found.entry(region).or_default();
+                let bytes = base + copy.bytes.start..base + copy.bytes.end;
+                if from {
+                    let parts = marks.within(bytes).into_iter();
+                    let parts =
+                        parts.map(|(part, mark)| (part.start - base..part.end - base, mark));
+                    read.insert(at, parts.collect());
+                    continue;
+                }
+                marks.clear(bytes);
+                for (part, mark) in read.remove(&at).ok_or(Violation::NotRead { copy: at })? {
+                    marks.set(base + part.start..base + part.end, mark);
+                }
+            }
+            Step::Launch(at) => {
+                let Some(segment) = schedule.segments.get(at) else {
+                    continue;
+                };
+                for id in &segment.nodes {
+                    if let Some(node) = graph.node(*id) {
+                        flow.run(node, liveness, position, segment.device)?;
+                    }
+                    position += 1;
+                }
+            }
+        }
+    }
+    flow.end()
+}
+
+impl Flow<'_> {
+    /// The memory of a storage on a device, and where in it the storage begins.
+    fn place(&self, storage: StorageId, device: DeviceId) -> Result<(Region, usize), Violation> {
+        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        if kind == Some(StorageKind::State) && self.placement.home(storage) == Some(device) {
+            return Ok((Region::State(storage), 0));
+        }
+        let slot = self.memory.slot(storage, device);
+        let slot = slot.ok_or_else(|| Violation::NoMemory {
+            storage: self.name(storage),
+        })?;
+        Ok((Region::Chunk(device, slot.chunk), slot.offset))
+    }
+
+    fn name(&self, storage: StorageId) -> String {
+        let storage = self.graph.storages().get(storage.index());
+        storage.map_or_else(String::new, |storage| storage.name.clone())
+    }
+
+    /// Inputs are written to all their replicas, states are at their homes.
+    fn begin(&mut self, schedule: &Schedule) -> Result<(), Violation> {
+        for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
+            if matches!(storage.kind, StorageKind::Input | StorageKind::State)
+                && let Some(expected) = self.expected.get_mut(id.index())
+            {
+                expected.set(0..storage.bytes, None);
+            }
+            if storage.kind == StorageKind::State {
+                let marks = self.found.entry(Region::State(id)).or_default();
+                marks.set(0..storage.bytes, (id, None));
+            }
+        }
+        for replica in &schedule.replicas {
+            let id = replica.storage;
+            let Some(storage) = self.graph.storages().get(id.index()) else {
+                continue;
+            };
+            if storage.kind == StorageKind::Input
+                && lies_in_arena(self.graph, self.placement, replica)
+            {
+                let (region, base) = self.place(id, replica.device)?;
+                let marks = self.found.entry(region).or_default();
+                marks.set(base..base + storage.bytes, (id, None));
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        node: NodeRef<'_>,
+        liveness: &Liveness,
+        position: usize,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let index = liveness.nodes().get(position).map(|id| id.index());
+        for input in node.inputs() {
+            if node.storage_of(input).kind != StorageKind::Weight {
+                self.expect(index, input.storage, input.byte_span(), device)?;
+            }
+        }
+        for value in node.writes() {
+            let span = value.byte_span();
+            if !writes_whole_span(node) {
+                self.expect(index, value.storage, span.clone(), device)?;
+            }
+            let (region, base) = self.place(value.storage, device)?;
+            let mark = (value.storage, Some(position));
+            let marks = self.found.entry(region).or_default();
+            marks.set(base + span.start..base + span.end, mark);
+            if let Some(expected) = self.expected.get_mut(value.storage.index()) {
+                expected.set(span, Some(position));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the bytes that a node, or the caller after the run, reads with those expected.
+    fn expect(
+        &self,
+        node: Option<usize>,
+        storage: StorageId,
+        bytes: Range<usize>,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let (region, base) = self.place(storage, device)?;
+        let expected = self.expected.get(storage.index());
+        for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
+            let found = self.found.get(&region);
+            let found =
+                found.map_or_else(Vec::new, |f| f.within(base + part.start..base + part.end));
+            let right = found.iter().filter(|(_, mark)| *mark == (storage, writer));
+            if right.map(|(part, _)| part.len()).sum::<usize>() != part.len() {
+                return Err(Violation::Stale {
+                    node,
+                    storage: self.name(storage),
+                    device: device.index(),
+                    bytes: part,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), Violation> {
+        for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
+            let Some(home) = self.placement.home(id) else {
+                continue;
+            };
+            let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
+            if kept && storage.bytes > 0 {
+                self.expect(None, id, 0..storage.bytes, home)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a plan asks of its devices, known before anything is made.
+
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+use kovar_core::{Graph, StorageKind};
+
+use crate::arena::Running;
+use crate::compile::Passes;
+use crate::device::DeviceId;
+use crate::homes::Homes;
+use crate::pins::LostPin;
+use crate::segment::Schedule;
+use crate::session::Shared;
+use crate::weights::{WeightUses, weight_uses};
+
+/// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
+/// the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanMemory {
+    /// The device's id.
+    pub device: String,
+    /// Weights that the plan reads, in the device's form, in bytes.
+    pub weights: usize,
+    /// States, in bytes.
+    pub states: usize,
+    /// Inputs, temporaries, outputs and copies of other devices' states, in bytes.
+    pub arena: usize,
+    /// What the arena cannot go below, in bytes: the most that is needed at one time.
+    pub arena_lower_bound: usize,
+    /// What the programs hold for themselves, in bytes; not known before they are compiled.
+    pub programs: usize,
+}
+
+/// A plan before anything is made.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// Device memory, by device.
+    pub memory: Vec<PlanMemory>,
+    /// The segments and the copies between them.
+    pub schedule: Schedule,
+    /// The pins that could not be followed.
+    pub lost_pins: Vec<LostPin>,
+}
+
+/// A session that would ask for more than a device's budget.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{device} would hold {weights} bytes of weights, {states} bytes of states and {arena} bytes \
+     of activations, its budget is {budget} bytes"
+)]
+pub struct OverBudget {
+    /// The device's id.
+    pub device: String,
+    /// Weights in the device's form, in bytes.
+    pub weights: u64,
+    /// States, in bytes.
+    pub states: u64,
+    /// Activation memory, in bytes.
+    pub arena: u64,
+    /// The budget, in bytes.
+    pub budget: u64,
+}
+
+/// The memory of a plan, by device.
+pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<PlanMemory> {
+    let weights = shared.weights();
+    let uses = weight_uses(graph, &passes.schedule.segments);
+    let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
+    each.zip(passes.memory.arenas())
+        .map(|((device, backend), arena)| PlanMemory {
+            device: backend.info().id.clone(),
+            weights: on(&uses, device)
+                .map(|weight| weights.bytes_of(weight, backend.as_ref()))
+                .sum(),
+            states: states(graph, passes, device).map(|(_, bytes)| bytes).sum(),
+            arena: arena.bytes(),
+            arena_lower_bound: arena.lower_bound,
+            programs: 0,
+        })
+        .collect()
+}
+
+/// The first device that would hold more than its budget once the plan is made.
+pub(crate) fn over_budget(
+    shared: &Shared,
+    running: &Running,
+    graph: &Graph,
+    passes: &Passes,
+    homes: &Homes,
+) -> Option<(DeviceId, OverBudget)> {
+    let (weights, made) = (shared.weights(), shared.states());
+    let uses = weight_uses(graph, &passes.schedule.segments);
+    let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
+    each.zip(passes.memory.arenas())
+        .find_map(|((device, backend), arena)| {
+            let budget = homes.budget_of(device)?;
+            let backend: &Arc<dyn Backend> = backend;
+            let at = device.index();
+            let fresh = on(&uses, device)
+                .filter(|weight| !weights.is_prepared(&weight.storage.name, device))
+                .map(|weight| weights.bytes_of(weight, backend.as_ref()) as u64);
+            let fresh_states = states(graph, passes, device)
+                .filter(|(name, _)| made.get(name).is_err())
+                .map(|(_, bytes)| bytes as u64);
+            let over = OverBudget {
+                device: backend.info().id.clone(),
+                weights: weights.prepared_bytes(at) as u64 + fresh.sum::<u64>(),
+                states: made.bytes(at) as u64 + fresh_states.sum::<u64>(),
+                arena: running.grown_bytes(at, &arena.chunks) as u64,
+                budget,
+            };
+            let total = over
+                .weights
+                .saturating_add(over.states)
+                .saturating_add(over.arena);
+            (total > budget).then_some((device, over))
+        })
+}
+
+fn on<'u, 'g>(
+    uses: &'u [WeightUses<'g>],
+    device: DeviceId,
+) -> impl Iterator<Item = &'u WeightUses<'g>> {
+    uses.iter().filter(move |weight| weight.device == device)
+}
+
+/// The states that have their home on a device, with the bytes that are asked for.
+fn states<'g>(
+    graph: &'g Graph,
+    passes: &Passes,
+    device: DeviceId,
+) -> impl Iterator<Item = (&'g str, usize)> {
+    let storages = graph.storage_ids().zip(graph.storages());
+    storages
+        .filter(move |(id, storage)| {
+            storage.kind == StorageKind::State && passes.placement.home(*id) == Some(device)
+        })
+        .map(|(_, storage)| (storage.name.as_str(), storage.bytes.max(1)))
+}

@@ -1,0 +1,173 @@
+//! The homes of weights and states under the devices' budgets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, WeightUse};
+use kovar_core::{Graph, StorageId, StorageKind};
+
+use crate::device::DeviceId;
+use crate::homes::Homes;
+
+/// The layer that a tensor belongs to: its name up to the first part that is a number, such as
+/// `blk.3` of `blk.3.ffn_up.weight`; `None` for tensors outside layers.
+pub fn layer_of(name: &str) -> Option<&str> {
+    let mut end = 0;
+    for part in name.split('.') {
+        end += part.len();
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return name.get(..end);
+        }
+        end += 1;
+    }
+    None
+}
+
+/// The weights and states that share a home.
+struct Group<'g> {
+    layer: Option<&'g str>,
+    members: Vec<StorageId>,
+}
+
+/// Chooses homes for the weights and states of `graph`, which stands for all graphs of a session:
+/// layer by layer in the order of their use, each layer whole on the first device that has room
+/// for it beside `reserved` bytes (by device, for activation memory). When a device is full, the
+/// layers that follow go to the next. Pinned tensors are where their pins want them and count
+/// there. What fits nowhere stays with the default.
+pub fn spread(
+    graph: &Graph,
+    devices: &[Arc<dyn Backend>],
+    mut homes: Homes,
+    reserved: &[u64],
+) -> Homes {
+    let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
+        .map(|device| {
+            let taken = reserved.get(device.index()).copied().unwrap_or(0);
+            Some(homes.budget_of(device)?.saturating_sub(taken))
+        })
+        .collect();
+    if room.iter().all(Option::is_none) {
+        return homes;
+    }
+    let uses = uses(graph);
+    let bytes_on = |id: StorageId, backend: &Arc<dyn Backend>| -> u64 {
+        let storage = graph.storages().get(id.index());
+        let uses = uses.get(&id).map_or(&[][..], Vec::as_slice);
+        storage.map_or(0, |storage| match storage.kind {
+            StorageKind::Weight => backend.prepared_bytes(storage, uses) as u64,
+            _ => storage.bytes.max(1) as u64,
+        })
+    };
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for id in in_order_of_use(graph) {
+        let Some(storage) = graph.storages().get(id.index()) else {
+            continue;
+        };
+        if let Some(pin) = homes.pin_of(storage) {
+            let at = pin.device.index();
+            if let (Some(Some(room)), Some(backend)) = (room.get_mut(at), devices.get(at)) {
+                *room = room.saturating_sub(bytes_on(id, backend));
+            }
+            continue;
+        }
+        let layer = layer_of(&storage.name);
+        let same = layer.and_then(|_| groups.iter_mut().find(|group| group.layer == layer));
+        match same {
+            Some(group) => group.members.push(id),
+            None => groups.push(Group {
+                layer,
+                members: vec![id],
+            }),
+        }
+    }
+    let mut first = 0;
+    for group in groups {
+        let size = |backend: &Arc<dyn Backend>| -> u64 {
+            group.members.iter().map(|&id| bytes_on(id, backend)).sum()
+        };
+        let from = if group.layer.is_some() { first } else { 0 };
+        let candidates = DeviceId::all(devices.len()).zip(devices).skip(from);
+        let mut fitting = candidates.filter(|(device, backend)| {
+            let room = room.get(device.index()).copied().flatten();
+            room.is_none_or(|room| size(backend) <= room)
+        });
+        let Some((device, backend)) = fitting.next() else {
+            continue;
+        };
+        if group.layer.is_some() {
+            first = device.index();
+        }
+        if let Some(Some(room)) = room.get_mut(device.index()) {
+            *room -= size(backend);
+        }
+        for id in group.members {
+            if let Some(storage) = graph.storages().get(id.index()) {
+                homes.choose(storage.kind, &storage.name, device);
+            }
+        }
+    }
+    homes
+}
+
+fn uses(graph: &Graph) -> HashMap<StorageId, Vec<WeightUse<'_>>> {
+    let mut uses: HashMap<StorageId, Vec<WeightUse<'_>>> = HashMap::new();
+    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
+        for (operand, value) in node.inputs().enumerate() {
+            if node.storage_of(value).kind == StorageKind::Weight {
+                uses.entry(value.storage)
+                    .or_default()
+                    .push(WeightUse { node, operand });
+            }
+        }
+    }
+    uses
+}
+
+/// The weights and states that nodes access, by first access.
+fn in_order_of_use(graph: &Graph) -> Vec<StorageId> {
+    let mut seen = vec![false; graph.storages().len()];
+    let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+    let accessed = nodes.flat_map(|node| {
+        let values = node.inputs().chain(node.writes());
+        values.map(move |value| (value.storage, node.storage_of(value).kind))
+    });
+    let kept =
+        accessed.filter(|(_, kind)| matches!(kind, StorageKind::Weight | StorageKind::State));
+    let mut order = Vec::new();
+    for (id, _) in kept {
+        if let Some(seen) = seen.get_mut(id.index())
+            && !std::mem::replace(seen, true)
+        {
+            order.push(id);
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::layer_of;
+
+    #[test]
+    fn a_layer_is_the_name_up_to_its_number() {
+        let table = [
+            ("blk.3.ffn_up.weight", Some("blk.3")),
+            ("blk.13.cache.k", Some("blk.13")),
+            (
+                "model.layers.0.self_attn.q_proj.weight",
+                Some("model.layers.0"),
+            ),
+            (
+                "down_blocks.1.attentions.0.proj.weight",
+                Some("down_blocks.1"),
+            ),
+            ("token_embd.weight", None),
+            ("conv2d.weight", None),
+            ("", None),
+            ("..", None),
+        ];
+        for (name, layer) in table {
+            assert_eq!(layer_of(name), layer, "{name}");
+        }
+    }
+}

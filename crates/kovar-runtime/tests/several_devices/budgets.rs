@@ -1,0 +1,179 @@
+use kovar_core::{DType, Graph, StorageKind, ValueId};
+use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, spread};
+
+use crate::world::{World, agrees, device, without};
+
+const WIDTH: usize = 16;
+/// What one layer takes: a weight and a state.
+const LAYER: usize = 4 * (WIDTH * WIDTH + WIDTH);
+
+/// `x = w_i x + s_i`, `s_i = x` for each of `n` layers, between an embedding and a head.
+fn layers(n: usize) -> Graph {
+    let mut graph = Graph::new();
+    let ids = graph.input("ids", DType::I32, &[1]).unwrap();
+    let square = [WIDTH, WIDTH];
+    let weight = |graph: &mut Graph, name: &str| -> ValueId {
+        graph.weight(name, DType::F32, &square).unwrap()
+    };
+    let table = weight(&mut graph, "embd");
+    let mut x = graph.get_rows(table, ids).unwrap();
+    for i in 0..n {
+        let w = weight(&mut graph, &format!("blk.{i}.w"));
+        let s = graph
+            .state(&format!("blk.{i}.s"), DType::F32, &[1, WIDTH])
+            .unwrap();
+        let y = graph.matmul(w, x).unwrap();
+        x = graph.add(y, s).unwrap();
+        graph.copy_into(x, s).unwrap();
+    }
+    let head = weight(&mut graph, "head");
+    let y = graph.matmul(head, x).unwrap();
+    graph.set_output(y, "y").unwrap();
+    graph
+}
+
+/// The devices of all weights and states, in the order of the graph.
+fn homes_of(graph: &Graph, homes: &Homes) -> Vec<(String, usize)> {
+    let storages = graph.storages().iter();
+    storages
+        .filter(|s| matches!(s.kind, StorageKind::Weight | StorageKind::State))
+        .map(|s| (s.name.clone(), homes.of(s).index()))
+        .collect()
+}
+
+fn spread_over(graph: &Graph, n: usize, homes: Homes) -> Homes {
+    let ids = ["a", "b", "c"];
+    let devices = ids.iter().take(n).map(|id| without(id, &[])).collect();
+    let world = World::new(graph, devices, homes.clone());
+    spread(graph, world.session.devices(), homes, &vec![0; n])
+}
+
+#[test]
+fn layers_go_whole_to_the_next_device_when_one_is_full() {
+    let graph = layers(5);
+    let budget = (3 * LAYER + 100) as u64;
+    let homes = Homes::all_on(device(0)).budget(device(0), budget);
+    let homes = spread_over(&graph, 2, homes);
+    let on_first = ["embd", "blk.0.w", "blk.0.s", "blk.1.w", "blk.1.s"];
+    for (name, home) in homes_of(&graph, &homes) {
+        // Embedding, two layers; the head comes last and fits nowhere else.
+        assert_eq!(
+            home,
+            usize::from(!on_first.contains(&name.as_str())),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn pinned_tensors_count_where_they_are() {
+    let graph = layers(3);
+    let homes = Homes::all_on(device(0))
+        .pin("blk.2.*", device(0))
+        .pin("embd", device(1))
+        .budget(device(0), 2 * LAYER as u64);
+    let homes = spread_over(&graph, 2, homes);
+    let found = homes_of(&graph, &homes);
+    let expected = [
+        ("embd", 1),
+        ("blk.0.w", 0),
+        ("blk.0.s", 0),
+        ("blk.1.w", 1),
+        ("blk.1.s", 1),
+        ("blk.2.w", 0),
+        ("blk.2.s", 0),
+        ("head", 1),
+    ];
+    let expected = expected.map(|(name, home)| (name.to_owned(), home));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn without_budgets_nothing_moves() {
+    let graph = layers(3);
+    let homes = Homes::all_on(device(1)).pin("head", device(0));
+    assert_eq!(spread_over(&graph, 2, homes.clone()), homes);
+}
+
+#[test]
+fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
+    let graph = layers(6);
+    let budget = (4 * LAYER) as u64;
+    let homes = Homes::all_on(device(0))
+        .budget(device(0), budget)
+        .budget(device(1), budget);
+    let reserved = [1024; 3];
+    let options = || {
+        ["a", "b", "c"]
+            .map(|id| {
+                let mut options = without(id, &[]);
+                options.memory_bytes = (id != "c").then_some(budget);
+                options
+            })
+            .to_vec()
+    };
+    let world = World::new(&graph, options(), homes.clone());
+    let homes = spread(&graph, world.session.devices(), homes, &reserved);
+    let plan = agrees(&graph, options(), homes);
+    assert!(
+        plan.kernels()
+            .iter()
+            .any(|kernel| kernel.device == device(2))
+    );
+    for memory in &plan.memory()[..2] {
+        assert!((memory.weights + memory.states + memory.arena) as u64 <= budget);
+        assert!(memory.weights > 0);
+    }
+}
+
+#[test]
+fn a_device_over_its_budget_gives_up_what_others_can_run() {
+    let graph = layers(2);
+    let homes = Homes::all_on(device(0)).budget(device(0), 10);
+    let world = World::new(&graph, vec![without("a", &[])], homes.clone());
+    let error = world.compile(&graph).unwrap_err();
+    let over = OverBudget {
+        device: "a".into(),
+        weights: 4 * 4 * (WIDTH * WIDTH) as u64,
+        states: 2 * 4 * WIDTH as u64,
+        arena: 2 * 64,
+        budget: 10,
+    };
+    assert_eq!(error, CompileError::OverBudget(over));
+    assert_eq!(world.devices[0].allocated_bytes(), 0);
+
+    // States stay at home, everything else is done elsewhere.
+    let homes = Homes::all_on(device(0)).budget(device(0), 2 * 4 * WIDTH as u64 + 64);
+    let devices = vec![without("a", &[]), without("b", &[])];
+    let plan = agrees(&graph, devices, homes);
+    assert!(
+        plan.kernels()
+            .iter()
+            .all(|kernel| kernel.device == device(1))
+    );
+    assert_eq!(plan.memory()[0].weights, 0);
+}
+
+#[test]
+fn a_forecast_is_what_the_devices_are_then_asked_for() {
+    let graph = layers(4);
+    let homes = Homes::all_on(device(0))
+        .pin("blk.1.*", device(1))
+        .pin("head", device(1));
+    let devices = vec![without("a", &[]), without("b", &[])];
+    let world = World::new(&graph, devices, homes);
+    let forecast = forecast(&graph, &world.session, &Policy::default()).unwrap();
+    assert!(
+        world
+            .devices
+            .iter()
+            .all(|device| device.allocated_bytes() == 0)
+    );
+    let plan = world.compile(&graph).unwrap();
+    assert_eq!(forecast.memory, plan.memory());
+    assert_eq!(&forecast.schedule, plan.schedule());
+    for (device, memory) in world.devices.iter().zip(&forecast.memory) {
+        let asked = memory.weights + memory.states + memory.arena;
+        assert_eq!(device.allocated_bytes(), asked as u64);
+    }
+}

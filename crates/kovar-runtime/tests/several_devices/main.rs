@@ -1,0 +1,9 @@
+//! Plans over several simulated devices, each of which refuses the memory of all others.
+
+mod budgets;
+mod cases;
+mod generator;
+mod placement;
+mod plans;
+mod property;
+mod world;

@@ -1,0 +1,154 @@
+use kovar_core::{DType, Graph};
+use kovar_runtime::Homes;
+use kovar_runtime::check::{Violation, check_memory, check_segments};
+use kovar_runtime::flow::check_flow;
+use kovar_runtime::liveness::{Liveness, analyse};
+use kovar_runtime::memory::{MemoryPlan, plan};
+use kovar_runtime::placement::{Placement, Rules, place};
+use kovar_runtime::segment::{Schedule, Step, schedule};
+
+use crate::world::{World, device, only};
+
+struct Planned {
+    graph: Graph,
+    liveness: Liveness,
+    placement: Placement,
+    schedule: Schedule,
+    memory: MemoryPlan,
+}
+
+/// `y = softmax(2 a)`, `z = 3 y`, with every second node on the other device.
+fn example() -> Planned {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[2, 4]).unwrap();
+    let x = graph.scale(a, 2.0).unwrap();
+    let y = graph.softmax(x, None, 1.0).unwrap();
+    let z = graph.scale(y, 3.0).unwrap();
+    graph.set_output(y, "y").unwrap();
+    graph.set_output(z, "z").unwrap();
+    let devices = vec![only("cpu", &["scale"]), only("gpu", &["softmax"])];
+    let homes = Homes::all_on(device(0));
+    let world = World::new(&graph, devices, homes.clone());
+    let devices = world.session.devices();
+    let liveness = analyse(&graph).unwrap();
+    let placement = place(&graph, &liveness, devices, &Rules::new(&homes)).unwrap();
+    let schedule = schedule(&graph, &liveness, &placement);
+    let memory = plan(&graph, &liveness, &placement, &schedule, devices, true).unwrap();
+    Planned {
+        graph,
+        liveness,
+        placement,
+        schedule,
+        memory,
+    }
+}
+
+fn check(plan: &Planned) -> Result<(), Violation> {
+    let Planned {
+        graph,
+        liveness,
+        placement,
+        schedule,
+        memory,
+    } = plan;
+    check_segments(graph, liveness, placement, schedule)?;
+    check_memory(graph, placement, schedule, memory)?;
+    check_flow(graph, liveness, placement, schedule, memory)
+}
+
+#[test]
+fn reads_are_queued_early_and_waited_for_late() {
+    let plan = example();
+    check(&plan).unwrap();
+    let expected = [
+        Step::Launch(0),
+        Step::Read(0),
+        Step::Write(0),
+        Step::Launch(1),
+        Step::Read(1),
+        Step::Write(1),
+        Step::Launch(2),
+    ];
+    assert_eq!(plan.schedule.steps(), expected);
+}
+
+#[test]
+fn a_missing_copy_is_found() {
+    let mut plan = example();
+    plan.schedule.copies.remove(0);
+    let stale = Violation::Stale {
+        node: Some(1),
+        storage: "scale.0".into(),
+        device: 1,
+        bytes: 0..32,
+    };
+    assert_eq!(check(&plan).unwrap_err(), stale);
+}
+
+#[test]
+fn a_copy_read_too_early_is_found() {
+    let mut plan = example();
+    plan.schedule.copies[1].after = None;
+    let stale = Violation::Stale {
+        node: Some(2),
+        storage: "y".into(),
+        device: 0,
+        bytes: 0..32,
+    };
+    assert_eq!(check(&plan).unwrap_err(), stale);
+}
+
+#[test]
+fn a_copy_written_before_it_is_read_is_found() {
+    let mut plan = example();
+    plan.schedule.copies[1].before = 1;
+    let error = check(&plan).unwrap_err();
+    assert_eq!(error, Violation::NotRead { copy: 1 });
+}
+
+#[test]
+fn a_copy_of_too_few_bytes_is_found() {
+    let mut plan = example();
+    plan.schedule.copies[0].bytes = 0..28;
+    let error = check(&plan).unwrap_err();
+    assert!(matches!(error, Violation::Stale { node: Some(1), .. }));
+}
+
+#[test]
+fn a_version_s_segment_on_another_device_is_found() {
+    let mut plan = example();
+    plan.schedule.segments[1].device = device(0);
+    let error = check(&plan).unwrap_err();
+    assert!(matches!(error, Violation::WritesForeign { node: 1, .. }));
+}
+
+#[test]
+fn the_dump_shows_segments_and_copies() {
+    let plan = example();
+    let homes = Homes::all_on(device(0));
+    let devices = vec![only("cpu", &[]), only("gpu", &[])];
+    let world = World::new(&plan.graph, devices, homes);
+    let devices = world.session.devices();
+    let expected = "\
+segments: 3
+  0: cpu, 1 node (0 to 0), 8 operations
+  1: gpu, 1 node (1 to 1), 48 operations
+  2: cpu, 1 node (2 to 2), 8 operations
+copies: 2, 64 bytes
+  scale.0[0..32] from cpu behind 0 to gpu before 1
+  y[0..32] from gpu behind 1 to cpu before 2
+";
+    assert_eq!(plan.schedule.dump(&plan.graph, devices), expected);
+    let expected = "\
+memory:
+  cpu: 128 bytes in 1 buffer, the lower bound is 128
+  gpu: 128 bytes in 1 buffer, the lower bound is 128
+  input `a` on cpu: buffer 0, bytes 0..64
+  temporary `scale.0` on cpu: buffer 0, bytes 64..128
+  temporary `scale.0` on gpu: buffer 0, bytes 0..64
+  output `y` on cpu: buffer 0, bytes 0..64
+  output `y` on gpu: buffer 0, bytes 64..128
+  output `z` on cpu: buffer 0, bytes 64..128
+";
+    assert_eq!(plan.memory.dump(&plan.graph, devices), expected);
+}

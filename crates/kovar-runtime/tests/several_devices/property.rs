@@ -1,0 +1,142 @@
+use kovar_core::Graph;
+use kovar_runtime::{CompileError, Homes, spread};
+use kovar_testkit::simulated::SimulatedOptions;
+use proptest::prelude::*;
+
+use crate::generator::build;
+use crate::world::{World, device, reference, simulated};
+
+/// What the devices of a case are like.
+#[derive(Clone, Debug)]
+struct Machine {
+    /// By device, which operations it supports: a bit for each value of a hash.
+    supports: Vec<u16>,
+    /// By device, the largest buffer in units of the largest storage.
+    buffers: Vec<u8>,
+    /// By device, its budget in units of the largest storage; the last one has no end.
+    budgets: Vec<Option<u8>>,
+    /// Storages pinned to devices.
+    pins: Vec<(u8, u8)>,
+    default: u8,
+}
+
+/// Tells operations apart, and the same operation on different layouts.
+fn hash(name: &str, contiguous: bool) -> u32 {
+    let hash = name.bytes().fold(u32::from(contiguous) + 1, |hash, byte| {
+        hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
+    });
+    (hash ^ (hash >> 8)) % 16
+}
+
+impl Machine {
+    fn devices(&self, graph: &Graph) -> Vec<SimulatedOptions> {
+        let largest = graph.storages().iter().map(|s| s.bytes).max().unwrap_or(0);
+        let each = self.supports.iter().zip(&self.buffers).enumerate();
+        each.map(|(i, (&mask, &buffers))| {
+            let options = simulated(&format!("sim{i}"), move |node| {
+                let contiguous = node.output().layout.is_contiguous();
+                mask >> hash(node.op().name(), contiguous) & 1 == 1
+            });
+            let units = usize::from(buffers % 4) + 1;
+            SimulatedOptions {
+                alignment: 16 << (i % 3),
+                memory_bytes: self.budget(i, largest),
+                max_buffer_bytes: largest.next_multiple_of(64).max(64) * units,
+                ..options
+            }
+        })
+        .collect()
+    }
+
+    fn budget(&self, device: usize, largest: usize) -> Option<u64> {
+        let units = u64::from((*self.budgets.get(device)?)?);
+        Some((units % 40 + 4) * largest as u64)
+    }
+
+    fn homes(&self, graph: &Graph) -> Homes {
+        let largest = graph.storages().iter().map(|s| s.bytes).max().unwrap_or(0);
+        let n = self.supports.len();
+        let at = |i: u8| device(usize::from(i) % n);
+        let storages = graph.storages();
+        let pins = self.pins.iter();
+        let homes = pins.fold(Homes::all_on(at(self.default)), |homes, &(storage, to)| {
+            let name = &storages[usize::from(storage) % storages.len()].name;
+            homes.pin(name, at(to))
+        });
+        (0..n).fold(homes, |homes, i| match self.budget(i, largest) {
+            Some(bytes) => homes.budget(device(i), bytes),
+            None => homes,
+        })
+    }
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    // Mostly devices that support most operations, so that most graphs can run.
+    let mask =
+        prop_oneof![3 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a | b), 1 => Just(0xffff)];
+    let budget = prop_oneof![Just(None), any::<u8>().prop_map(Some)];
+    let devices = prop::collection::vec((mask, any::<u8>(), budget), 1..=4);
+    let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
+    (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| Machine {
+        supports: devices.iter().map(|device| device.0).collect(),
+        buffers: devices.iter().map(|device| device.1).collect(),
+        budgets: devices.iter().map(|device| device.2).collect(),
+        pins,
+        default,
+    })
+}
+
+fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+    let choice = || any::<(u8, u8, u8)>();
+    prop_oneof![
+        3 => prop::collection::vec(choice(), 1..60),
+        1 => prop::collection::vec(choice(), 60..330),
+    ]
+}
+
+fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseError> {
+    let graph = build(choices);
+    let devices = machine.devices(&graph);
+    let backends = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
+    let reserved = vec![0; devices.len()];
+    let homes = spread(
+        &graph,
+        backends.session.devices(),
+        machine.homes(&graph),
+        &reserved,
+    );
+    let world = World::new(&graph, devices, homes);
+    // Devices have no more memory than their budgets, so a plan that passes can be made.
+    let plan = match world.compile(&graph) {
+        Ok(plan) => plan,
+        Err(CompileError::OverBudget(over)) => {
+            prop_assert!(over.weights + over.states + over.arena > over.budget);
+            return Ok(());
+        }
+        Err(CompileError::Unsupported { refusals, .. }) => {
+            prop_assert_eq!(refusals.0.len(), machine.supports.len());
+            return Ok(());
+        }
+        Err(error) => return Err(TestCaseError::fail(error.to_string())),
+    };
+    let expected = reference(&graph);
+    for (run, expected) in (1..).zip(&expected) {
+        prop_assert_eq!(&world.run(&plan, run), expected, "{}", plan.describe());
+    }
+    Ok(())
+}
+
+/// 5,000 graphs, or as many as the nightly lane asks for.
+fn cases() -> u32 {
+    let asked = std::env::var("KOVAR_SCHEDULER_GRAPHS");
+    asked.map_or(5_000, |graphs| graphs.parse().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn several_devices_give_bit_for_bit_what_one_does(choices in choices(), machine in machine()) {
+        holds(&choices, &machine)?;
+    }
+}
