@@ -379,12 +379,16 @@ unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: u
             }
             if MIN {
                 for half in 0..S {
+                    let mut min = [_mm512_setzero_ps(); R];
                     for r in 0..R {
-                        let min = panel.add(r * step + mins_at(S) + half * LANES_BYTES);
-                        let min = _mm512_load_ps(min.cast());
-                        for t in 0..T {
-                            let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
-                            sums[t][r] = _mm512_fmadd_ps(min, _mm512_set1_ps(sum), sums[t][r]);
+                        let at = panel.add(r * step + mins_at(S) + half * LANES_BYTES);
+                        min[r] = _mm512_load_ps(at.cast());
+                    }
+                    for t in 0..T {
+                        let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                        let sum = _mm512_set1_ps(sum);
+                        for r in 0..R {
+                            sums[t][r] = _mm512_fmadd_ps(min[r], sum, sums[t][r]);
                         }
                     }
                 }
