@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+mod bytes;
 mod device;
 mod generation;
 mod mix;
@@ -7,6 +8,7 @@ mod model;
 mod number;
 mod sampling;
 
+pub use bytes::bytes;
 pub use device::{DeviceArgs, devices_error};
 pub use generation::GenerationArgs;
 pub use mix::mix;

@@ -1,7 +1,6 @@
-use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
 use kovar::{DType, ModelOptions};
@@ -11,23 +10,22 @@ use super::{DeviceArgs, whole};
 /// The name of the embedded model.
 pub const DEMO_NAME: &str = "llama-stories";
 
-/// A model file, or the embedded one.
+/// A model of the user's, or the embedded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     /// The embedded story model.
     Demo,
-    /// A GGUF file.
+    /// A GGUF file, or the folder of a Hugging Face model.
     File(PathBuf),
 }
 
-impl FromStr for ModelSource {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            DEMO_NAME => Self::Demo,
+/// Paths need not be UTF-8.
+impl From<OsString> for ModelSource {
+    fn from(text: OsString) -> Self {
+        match text.to_str() {
+            Some(DEMO_NAME) => Self::Demo,
             _ => Self::File(text.into()),
-        })
+        }
     }
 }
 
@@ -44,7 +42,8 @@ impl fmt::Display for ModelSource {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// The model: a GGUF file, or `llama-stories` for the small one that is part of this program.
+    /// The model: a GGUF file, the folder of a Hugging Face model, or `llama-stories` for the small one
+    /// that is part of this program.
     #[arg(short, long, value_name = "FILE", default_value = DEMO_NAME)]
     pub model: ModelSource,
 }

@@ -47,7 +47,7 @@ fn a_file_without_a_model_or_a_tokenizer_says_so() {
     let vocabulary = repository_file("crates/kovar-text/tests/data/tok-bpe.gguf");
     let message = kovar(&["generate", "-m", text(&vocabulary), "a"]).failed(1);
     assert!(message.contains("cannot load"), "{message}");
-    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny");
     let message = kovar(&["generate", "-m", text(&headless), "a"]).failed(1);
     assert!(message.contains("tokenizer.ggml."), "{message}");
     let message = kovar(&["tokenize", "-m", text(&headless), "a"]).failed(1);

@@ -324,7 +324,7 @@ impl GgufWriter {
     /// # Errors
     /// A key or tensor name was given twice, or the file cannot be created or written.
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
-        replace_file(path.as_ref(), |out| self.write_to(out))
+        PartialFile::write(path.as_ref(), |out| self.write_to(out))?.persist()
     }
 
     /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
@@ -337,7 +337,17 @@ impl GgufWriter {
         path: impl AsRef<Path>,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        replace_file(path.as_ref(), |out| {
+        self.stream_partial(path.as_ref(), fill)?.persist()?;
+        Ok(())
+    }
+
+    /// [`stream_file`](Self::stream_file) without putting the file into its place.
+    pub(crate) fn stream_partial<E: From<GgufWriteError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
+    ) -> Result<PartialFile, E> {
+        PartialFile::write(path, |out| {
             let mut stream = self.stream(out)?;
             fill(&mut stream)?;
             stream.finish()?;
@@ -394,27 +404,46 @@ impl GgufWriter {
     }
 }
 
-/// Writes `path` + `.partial` by `write` and puts it in the place of `path`.
-fn replace_file<E: From<GgufWriteError>>(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
-) -> Result<(), E> {
-    let partial = path.with_added_extension("partial");
-    let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
-        path: partial.clone(),
-        source,
-    })?;
-    let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, file);
-    let written = write(&mut out).and_then(|()| {
-        out.flush()
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| GgufWriteError::Write(error).into())
-    });
-    if written.is_err() {
-        // The error that is reported is that of writing.
-        let _ = std::fs::remove_file(&partial);
+/// A written file that is not yet in its place; dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct PartialFile {
+    partial: PathBuf,
+    path: PathBuf,
+}
+
+impl PartialFile {
+    /// Writes `path` with `.partial` appended.
+    fn write<E: From<GgufWriteError>>(
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let partial = path.with_added_extension("partial");
+        let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
+            path: partial.clone(),
+            source,
+        })?;
+        let partial = Self {
+            partial,
+            path: path.to_owned(),
+        };
+        let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, file);
+        write(&mut out)?;
+        out.flush().map_err(GgufWriteError::Write)?;
+        Ok(partial)
     }
-    written
+
+    /// Puts the file into its place, where it replaces one that is there.
+    pub(crate) fn persist(self) -> Result<(), GgufWriteError> {
+        std::fs::rename(&self.partial, &self.path).map_err(GgufWriteError::Write)
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        // Gone already where it is in its place; where it isn't, the error that is reported is that
+        // of writing.
+        let _ = std::fs::remove_file(&self.partial);
+    }
 }
 
 fn checked_name(name: String) -> Result<String, GgufWriteError> {
