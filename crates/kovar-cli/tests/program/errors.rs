@@ -31,7 +31,7 @@ fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
         ("text", "not a GGUF file"),
         ("cut", "cut short?"),
         ("shortened", "cut short?"),
-        ("directory", "is a directory"),
+        ("directory", "has no config.json"),
     ] {
         let path = at(name);
         for command in commands(text(&path)) {

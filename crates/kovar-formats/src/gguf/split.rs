@@ -51,7 +51,7 @@ pub enum SplitError {
         source: GgufError,
     },
     /// The metadata of a part that tell its place are missing or of a wrong kind.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Metadata {
         /// The part.
         path: PathBuf,

@@ -22,19 +22,15 @@ use json::Config;
 
 pub use error::HuggingFaceError;
 
-pub(crate) const CONFIG: &str = "config.json";
+const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
-    let path = folder.join(CONFIG);
-    let Some(config) = Config::read(path.clone())? else {
-        return Err(HuggingFaceError::Open {
-            path,
-            source: std::io::ErrorKind::NotFound.into(),
-        }
-        .into());
+    let Some(config) = Config::read(folder.join(CONFIG))? else {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoConfig { path }.into());
     };
     let hyper = config::read(&config)?;
     let mut metadata = hyper.metadata(&name_of(folder));
