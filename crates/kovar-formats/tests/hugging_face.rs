@@ -573,3 +573,56 @@ fn a_truncated_file_of_weights_is_named() {
         assert!(found.starts_with("model.safetensors: "), "{found}");
     }
 }
+
+#[test]
+fn any_damage_gives_a_model_or_an_error() {
+    let texts = [
+        ("config.json", config().to_string().into_bytes()),
+        ("tokenizer.json", tokenizer().to_string().into_bytes()),
+        (
+            "tokenizer_config.json",
+            br#"{"eos_token":"<end>"}"#.to_vec(),
+        ),
+        (
+            "generation_config.json",
+            br#"{"eos_token_id":[1,3]}"#.to_vec(),
+        ),
+        ("model.safetensors", safetensors(&tensors())),
+    ];
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let files: Vec<(&str, &[u8])> = texts.iter().map(|(n, b)| (*n, &**b)).collect();
+    let folder = folder(&files);
+    assert!(ModelFile::open(folder.path()).is_ok());
+    let mut refused = 0;
+    for _ in 0..400 {
+        let (name, whole) = &texts[random(texts.len())];
+        // Of the weights only the header is read.
+        let len = whole.len().min(1200);
+        let mut damaged = whole.clone();
+        match random(3) {
+            0 => damaged.truncate(random(len)),
+            1 => damaged[random(len)] = random(256) as u8,
+            _ => {
+                let start = random(len / 2);
+                damaged.splice(start..start + random(len / 2), [b'9'; 9]);
+            }
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, damaged).unwrap();
+        match ModelFile::open(folder.path()) {
+            Ok(model) => model.tensors().for_each(|tensor| {
+                assert_eq!(tensor.bytes().unwrap().len(), tensor.size());
+            }),
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                refused += 1;
+            }
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    assert!(refused > 100, "{refused}");
+}

@@ -33,18 +33,17 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
         return Err(HuggingFaceError::NoConfig { path }.into());
     };
     let hyper = config::read(&config)?;
-    let mut metadata = hyper.metadata(&name_of(folder));
-    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
-    let (tensors, file_len) = match weights(folder)? {
-        Some(shards) => (tensors::read(&shards, &hyper)?, shards.file_len()),
-        None if tokenizer.is_empty() => {
-            return Err(HuggingFaceError::NoWeights {
-                path: folder.to_owned(),
-            }
-            .into());
-        }
-        None => (Vec::new(), 0),
+    let weights = match weights(folder)? {
+        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards.file_len())),
+        None => None,
     };
+    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
+    if weights.is_none() && tokenizer.is_empty() {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoWeights { path }.into());
+    }
+    let (tensors, file_len) = weights.unwrap_or_default();
+    let mut metadata = hyper.metadata(&name_of(folder));
     metadata.extend(tokenizer);
     ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)
 }
