@@ -2,8 +2,7 @@
 """Make the qwen2-tiny golden: a Qwen2ForCausalLM with random weights, its input and its logits.
 
     pip install torch transformers safetensors
-    python scripts/goldens/qwen2_tiny.py OUT_FOLDER
-    python scripts/convert_hf_to_gguf.py OUT_FOLDER qwen2-tiny.gguf --type f32
+    python scripts/goldens/qwen2_tiny.py crates/kovar-text/tests/data/qwen2-tiny
 
 float32 on the CPU. The biases, which transformers starts at zero, are random too.
 """

@@ -46,9 +46,9 @@ pub use kovar_core::{
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
-    Gguf, GgufError, GgufWriter, LazyTensor, Metadata, MetadataError, ModelFile, ModelFileError,
-    ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf, map_file, quantize,
-    safetensors, synth,
+    Gguf, GgufError, GgufWriter, HuggingFaceError, LazyTensor, Metadata, MetadataError, ModelFile,
+    ModelFileError, ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf,
+    map_file, quantize, safetensors, synth,
 };
 pub use kovar_runtime as runtime;
 pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};

@@ -1,6 +1,7 @@
 //! Options that several commands share.
 
 mod bias;
+mod bytes;
 mod device;
 mod escape;
 mod generation;
@@ -10,6 +11,7 @@ mod number;
 mod sampling;
 
 pub use bias::{Bias, BiasOf};
+pub use bytes::bytes;
 pub use device::{DeviceArgs, devices_error};
 pub use escape::unescaped;
 pub use generation::GenerationArgs;

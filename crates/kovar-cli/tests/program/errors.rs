@@ -37,7 +37,7 @@ fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
         ("text", "not a GGUF file"),
         ("cut", "cut short?"),
         ("shortened", "cut short?"),
-        ("directory", "is a directory"),
+        ("directory", "has no config.json"),
     ] {
         let path = at(name);
         for command in commands(text(&path)) {
@@ -53,7 +53,7 @@ fn a_file_without_a_model_or_a_tokenizer_says_so() {
     let vocabulary = repository_file("crates/kovar-text/tests/data/tok-bpe.gguf");
     let message = kovar(&["generate", "-m", text(&vocabulary), "a"]).failed(1);
     assert!(message.contains("cannot load"), "{message}");
-    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny");
     let message = kovar(&["generate", "-m", text(&headless), "a"]).failed(1);
     assert!(message.contains("tokenizer.ggml."), "{message}");
     let message = kovar(&["tokenize", "-m", text(&headless), "a"]).failed(1);

@@ -61,7 +61,7 @@ fn all_logits_agree_with_the_top_and_the_last() {
 
 #[test]
 fn a_model_without_a_tokenizer_has_logits() {
-    let file = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let file = repository_file("crates/kovar-text/tests/data/llama-tiny");
     let args = ["logits", "-m", text(&file), "--ids", "1,2,3", "--json"];
     let report = kovar(&args).json();
     assert_eq!(report["vocab"], 256);

@@ -3,6 +3,7 @@
 mod chat;
 mod devices;
 mod errors;
+mod folder;
 mod generate;
 mod inspect;
 mod logits;

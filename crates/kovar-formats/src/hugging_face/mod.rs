@@ -22,33 +22,28 @@ use json::Config;
 
 pub use error::HuggingFaceError;
 
-pub(crate) const CONFIG: &str = "config.json";
+const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
-    let path = folder.join(CONFIG);
-    let Some(config) = Config::read(path.clone())? else {
-        return Err(HuggingFaceError::Open {
-            path,
-            source: std::io::ErrorKind::NotFound.into(),
-        }
-        .into());
+    let Some(config) = Config::read(folder.join(CONFIG))? else {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoConfig { path }.into());
     };
     let hyper = config::read(&config)?;
-    let mut metadata = hyper.metadata(&name_of(folder));
-    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
-    let (tensors, file_len) = match weights(folder)? {
-        Some(shards) => (tensors::read(&shards, &hyper)?, shards.file_len()),
-        None if tokenizer.is_empty() => {
-            return Err(HuggingFaceError::NoWeights {
-                path: folder.to_owned(),
-            }
-            .into());
-        }
-        None => (Vec::new(), 0),
+    let weights = match weights(folder)? {
+        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards.file_len())),
+        None => None,
     };
+    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
+    if weights.is_none() && tokenizer.is_empty() {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoWeights { path }.into());
+    }
+    let (tensors, file_len) = weights.unwrap_or_default();
+    let mut metadata = hyper.metadata(&name_of(folder));
     metadata.extend(tokenizer);
     ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)
 }

@@ -14,7 +14,9 @@ use std::path::Path;
 use kovar_core::error::CodecError;
 use kovar_core::{DType, HostBytes};
 
-use crate::gguf::{DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, TensorInfo, Value, open_split};
+use crate::gguf::{
+    DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, SPLIT_PREFIX, TensorInfo, Value, open_split,
+};
 use crate::hugging_face;
 use crate::index::{IndexError, NameIndex};
 
@@ -171,7 +173,7 @@ impl ModelFile {
             first.file_len = first.file_len.saturating_add(part.file_len);
             first.tensors.extend(part.tensors);
         }
-        let metadata = first.metadata.without("split.");
+        let metadata = first.metadata.without(SPLIT_PREFIX);
         Self::with_metadata(first.format, metadata, first.tensors, first.file_len)
     }
 

@@ -139,9 +139,7 @@ impl Source<'_> {
                 _ => {}
             }
             types[at] = match special {
-                true if self.json.model.unk_token.as_deref() == Some(content) => {
-                    token_type::UNKNOWN
-                }
+                true if self.is_unknown(content) => token_type::UNKNOWN,
                 true => token_type::CONTROL,
                 false => token_type::USER_DEFINED,
             };
@@ -165,11 +163,16 @@ impl Source<'_> {
         })
     }
 
-    fn plain_type(&self, text: &str) -> i32 {
+    /// Whether the token stands for text that has no other; byte-level vocabularies have one for any.
+    fn is_unknown(&self, text: &str) -> bool {
         let model = &self.json.model;
-        if model.byte_fallback && spm::is_byte_token(text) {
+        model.byte_fallback && model.unk_token.as_deref() == Some(text)
+    }
+
+    fn plain_type(&self, text: &str) -> i32 {
+        if self.json.model.byte_fallback && spm::is_byte_token(text) {
             token_type::BYTE
-        } else if model.byte_fallback && model.unk_token.as_deref() == Some(text) {
+        } else if self.is_unknown(text) {
             token_type::UNKNOWN
         } else {
             token_type::NORMAL
