@@ -33,4 +33,4 @@ with torch.no_grad():
     ids = torch.randint(0, 256, (1, 48))
     logits = model(ids).logits
 model.save_pretrained(folder)
-save_file({"in.ids": ids, "out.logits": logits.contiguous()}, folder / "io.safetensors")
+save_file({"in.ids": ids, "out.logits": logits.contiguous()}, folder.with_suffix(".io.safetensors"))

@@ -71,8 +71,8 @@ fn the_demo_model_reads() {
 #[test]
 fn goldens_read() {
     for name in [
-        "llama-tiny/io.safetensors",
-        "llama31-rope-tiny/io.safetensors",
+        "llama-tiny.io.safetensors",
+        "llama31-rope-tiny.io.safetensors",
     ] {
         let io = SafeTensors::open(data(name)).unwrap();
         let ids = io.tensor("in.ids").unwrap();

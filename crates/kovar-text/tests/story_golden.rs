@@ -83,6 +83,15 @@ fn the_f16_story_model_gives_the_golden_logits_and_tokens() {
 }
 
 #[test]
+#[ignore = "needs KOVAR_RWKV7_STORY_F16, the folder of the story model's F16 safetensors"]
+fn the_f16_story_model_of_rwkv7_gives_the_golden_logits_and_tokens() {
+    let path = std::env::var("KOVAR_RWKV7_STORY_F16");
+    let path = path.expect("KOVAR_RWKV7_STORY_F16 names the folder");
+    let worst = logits_stay_within("rwkv7-story-6m", Path::new(&path), 5e-3);
+    println!("largest difference of a logit: {worst}");
+}
+
+#[test]
 fn the_quantised_recurrent_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf");
     let worst = logits_stay_within("rwkv7-story-6m", &model, 0.52);

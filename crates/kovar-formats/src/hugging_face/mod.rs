@@ -15,6 +15,7 @@ mod tokenizer;
 
 use std::path::Path;
 
+use crate::gguf::Value;
 use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
 use crate::safetensors::{SafeTensors, Shards};
 
@@ -61,6 +62,17 @@ fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {
         Ok(file) => Ok(Some(file.into())),
         Err(source) => Err(HuggingFaceError::SafeTensors { path, source }),
     }
+}
+
+/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens; none if the
+/// folder has no `tokenizer.json`.
+pub(crate) fn tokenizer_metadata(
+    folder: &Path,
+    vocab_len: usize,
+) -> Result<Vec<(String, Value)>, HuggingFaceError> {
+    let path = folder.join(CONFIG);
+    let config = Config::read(path.clone())?.unwrap_or_else(|| Config::empty(path));
+    tokenizer::metadata(folder, &config, vocab_len)
 }
 
 /// The name of the folder, for people.

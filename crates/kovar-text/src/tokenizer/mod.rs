@@ -58,6 +58,14 @@ pub struct Tokenizer {
     warnings: Vec<TokenizerWarning>,
 }
 
+/// What `tokenizer.ggml.model` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bpe,
+    Spm,
+    World,
+}
+
 #[derive(Debug)]
 enum Algorithm {
     Bpe(Bpe),
@@ -72,10 +80,10 @@ impl Tokenizer {
     /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of unequal
     /// lengths, empty or repeated tokens, unknown token types, merges or ids that name no token.
     pub fn from_spec(spec: TokenizerSpec) -> Result<Self, TokenizerError> {
-        let (is_bpe, is_spm) = match spec.model.as_str() {
-            "gpt2" => (true, false),
-            "llama" => (false, true),
-            "rwkv" => (false, false),
+        let kind = match spec.model.as_str() {
+            "gpt2" => Kind::Bpe,
+            "llama" => Kind::Spm,
+            "rwkv" => Kind::World,
             "" => return Err(TokenizerError::MissingKey { key: key::MODEL }),
             _ => {
                 return Err(TokenizerError::UnknownModel {
@@ -106,32 +114,34 @@ impl Tokenizer {
         }
         // SentencePiece's own ids, for files that leave them out.
         let or_spm = |id: Option<u32>, default: u32| {
-            id.or((is_spm && vocab.text(default).is_some()).then_some(default))
+            id.or((kind == Kind::Spm && vocab.text(default).is_some()).then_some(default))
         };
         let unknown = or_spm(spec.unknown, 0);
         let bos = or_spm(spec.bos, 1);
         let eos = or_spm(spec.eos, 2);
 
         let mut warnings = Vec::new();
-        let (algorithm, add_bos_default) = if is_bpe {
-            let rules = spec
-                .merges
-                .ok_or(TokenizerError::MissingKey { key: key::MERGES })?;
-            let family = family(spec.pre, &mut warnings)?;
-            let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
-            (Algorithm::Bpe(bpe), family.add_bos)
-        } else if !is_spm {
-            let world = World::new(&vocab, unknown, &mut warnings)?;
-            (Algorithm::World(world), false)
-        } else {
-            let scores = spec
-                .scores
-                .ok_or(TokenizerError::MissingKey { key: key::SCORES })?;
-            let prefix = spec.add_space_prefix.unwrap_or(true);
-            (
-                Algorithm::Spm(Spm::new(&vocab, scores, unknown, prefix)?),
-                true,
-            )
+        let (algorithm, add_bos_default) = match kind {
+            Kind::Bpe => {
+                let rules = spec
+                    .merges
+                    .ok_or(TokenizerError::MissingKey { key: key::MERGES })?;
+                let family = family(spec.pre, &mut warnings)?;
+                let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
+                (Algorithm::Bpe(bpe), family.add_bos)
+            }
+            Kind::Spm => {
+                let scores = spec
+                    .scores
+                    .ok_or(TokenizerError::MissingKey { key: key::SCORES })?;
+                let prefix = spec.add_space_prefix.unwrap_or(true);
+                let spm = Spm::new(&vocab, scores, unknown, prefix)?;
+                (Algorithm::Spm(spm), true)
+            }
+            Kind::World => {
+                let world = World::new(&vocab, unknown, &mut warnings)?;
+                (Algorithm::World(world), false)
+            }
         };
         let add_bos = spec.add_bos.unwrap_or(add_bos_default);
         let add_eos = spec.add_eos.unwrap_or(false);
