@@ -79,6 +79,7 @@ fn show_prompt(bar: &mut Option<ProgressBar>, done: usize, total: usize) {
 pub fn finish_name(finish: &FinishReason) -> &'static str {
     match finish {
         FinishReason::End => "end",
+        FinishReason::GrammarEnd => "grammar_end",
         FinishReason::Stop(_) => "stop",
         FinishReason::MaxTokens => "max_tokens",
         FinishReason::ContextFull => "context_full",
@@ -133,6 +134,7 @@ pub fn statistics(generation: &Generation) -> String {
     };
     let finish = match &generation.finish {
         FinishReason::End => "the model ended the text".to_owned(),
+        FinishReason::GrammarEnd => "the text is complete".to_owned(),
         FinishReason::Stop(stop) => format!("stopped at {stop:?}"),
         FinishReason::MaxTokens => "the token limit was reached".to_owned(),
         FinishReason::ContextFull => "the context is full (see --ctx)".to_owned(),

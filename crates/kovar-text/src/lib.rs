@@ -4,6 +4,7 @@ pub mod architecture;
 mod chunks;
 mod decoder;
 pub mod generate;
+pub mod grammar;
 mod hyper;
 pub mod language_model;
 pub mod llama;
@@ -17,6 +18,7 @@ pub mod template;
 pub mod tokenizer;
 
 pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Progress, generate};
+pub use grammar::{Constraint, Grammar, GrammarError, GrammarKind};
 pub use language_model::{LanguageModel, LanguageModelError};
 pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions};
 pub use perplexity::{Perplexity, PerplexityError, perplexity};

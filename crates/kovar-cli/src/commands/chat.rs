@@ -76,7 +76,7 @@ impl Chat {
     /// # Errors
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut options = self.generation.options(MAX_TOKENS);
+        let mut options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;

@@ -118,6 +118,12 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["generate", "--logit-bias", "x", "a"], "--logit-bias"),
         (&["generate", "-l", "99999+1", "a"], "no token 99999"),
         (&["generate", "-l", "\"\"+1", "a"], "the text is empty"),
+        (&["generate", "--json-schema", "{", "a"], "--json-schema"),
+        (&["generate", "--grammar", "", "a"], "the grammar is empty"),
+        (
+            &["generate", "--regex", "a", "--grammar", "b", "a"],
+            "--grammar",
+        ),
         (&["perplexity"], "--file"),
         (&["perplexity", "-f", STORIES, "--ctx", "2"], "--ctx"),
     ] {
@@ -128,6 +134,25 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
     {
         let message = kovar(&["generate", "--simd", "neon", "a"]).failed(2);
         assert!(message.contains("neon"), "{message}");
+    }
+}
+
+#[test]
+fn a_form_that_no_text_can_have_is_an_error_before_any_text() {
+    for (args, named) in [
+        (["generate", "--regex", "(", "a"], "regular expression"),
+        (
+            ["generate", "--json-schema", r#"{"type": "x"}"#, "a"],
+            "JSON schema",
+        ),
+        (
+            ["generate", "--json-schema", "@missing.json", "a"],
+            "missing.json",
+        ),
+        (["generate", "--grammar", "start: x", "a"], "grammar"),
+    ] {
+        let message = kovar(&args).failed(1);
+        assert!(message.contains(named), "{args:?}: {message}");
     }
 }
 

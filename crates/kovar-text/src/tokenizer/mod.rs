@@ -19,6 +19,8 @@ use special::{Part, SpecialTokens};
 use spm::Spm;
 use vocab::Vocab;
 
+use crate::grammar::{CompilerSlot, GrammarCompiler, GrammarError};
+
 pub use decode::DecodeOptions;
 pub use error::{TokenizerError, TokenizerWarning};
 pub use spec::TokenizerSpec;
@@ -54,6 +56,7 @@ pub struct Tokenizer {
     end_ids: Vec<u32>,
     chat_template: Option<String>,
     warnings: Vec<TokenizerWarning>,
+    grammars: CompilerSlot,
 }
 
 #[derive(Debug)]
@@ -151,6 +154,7 @@ impl Tokenizer {
             add_eos,
             chat_template: spec.chat_template,
             warnings,
+            grammars: CompilerSlot::default(),
         })
     }
 
@@ -243,6 +247,16 @@ impl Tokenizer {
     /// The Jinja source of the file's chat template.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
+    }
+
+    /// What compiles grammars for this vocabulary, made when it is first asked for.
+    pub(crate) fn grammar_compiler(&self) -> Result<&GrammarCompiler, GrammarError> {
+        self.grammars.get(self)
+    }
+
+    /// The tokens at which generation stops, in rising order; see [`Self::is_end_of_generation`].
+    pub fn end_ids(&self) -> &[u32] {
+        &self.end_ids
     }
 
     /// What a user should be told about this vocabulary.
