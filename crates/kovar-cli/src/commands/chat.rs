@@ -1,4 +1,4 @@
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -12,7 +12,7 @@ use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, text_input};
+use crate::{format, hints, load, output, text_input};
 
 /// Talk with a model.
 ///
@@ -168,8 +168,13 @@ impl Conversation<'_> {
                 let _ = write!(err, "> ").and_then(|()| err.flush());
             }
             line.clear();
-            let read = io::stdin().lock().read_until(b'\n', &mut line);
+            let mut stdin = io::stdin().lock().take(text_input::MAX_PROMPT + 1);
+            let read = stdin.read_until(b'\n', &mut line);
             let read = read.context("cannot read stdin")?;
+            if read as u64 > text_input::MAX_PROMPT {
+                let max = format::bytes(text_input::MAX_PROMPT);
+                bail!("a message on stdin is longer than {max}");
+            }
             if read == 0 {
                 if is_terminal {
                     note("");

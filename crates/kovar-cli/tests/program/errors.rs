@@ -157,6 +157,32 @@ fn a_form_that_no_text_can_have_is_an_error_before_any_text() {
 }
 
 #[test]
+fn a_text_that_fails_midway_ends_its_line() {
+    let fails = ["generate", "--regex", "ab", "-l", "\"b\"-inf", "Once"];
+    let run = kovar(&fails);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), "Oncea\n"));
+    assert!(
+        run.stderr.contains("no token can be chosen"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn names_in_a_file_cannot_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("escape.gguf");
+    let mut writer = kovar::GgufWriter::new();
+    writer
+        .metadata("general.architecture", "x\x1b]0;owned\x07")
+        .unwrap();
+    writer.write_file(&path).unwrap();
+    let message = kovar(&["generate", "-m", text(&path), "a"]).failed(1);
+    assert!(message.contains("u{1b}]0;owned"), "{message}");
+    assert!(!message.contains(['\x1b', '\x07']), "{message:?}");
+}
+
+#[test]
 fn an_empty_text_is_bad_data_and_no_wrong_usage() {
     for (args, named) in [
         (["chat", " "], "the message is empty"),
