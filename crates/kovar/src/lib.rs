@@ -55,8 +55,8 @@ pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionEr
 pub use kovar_text as text;
 pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
-    Generation, LanguageModel, LanguageModelError, LoadError, LogitsOf, Message, Model,
-    ModelOptions, PerplexityError, Progress, RenderOptions, Sampler, SamplerError, SamplerParams,
-    SavedText, SessionFileError, TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError,
-    TokenizerSpec, generate, perplexity,
+    Generation, Grammar, GrammarError, GrammarKind, LanguageModel, LanguageModelError, LoadError,
+    LogitsOf, Message, Model, ModelOptions, PerplexityError, Progress, RenderOptions, Sampler,
+    SamplerError, SamplerParams, SavedText, SessionFileError, TemplateError, TemplateKind,
+    TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate, perplexity,
 };

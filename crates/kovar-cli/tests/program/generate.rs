@@ -318,3 +318,26 @@ fn every_way_to_sample_can_be_chosen() {
         "{banned}"
     );
 }
+
+#[test]
+fn the_text_takes_the_form_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let schema = dir.path().join("schema.json");
+    let object = r#"{"type": "object", "properties": {"ok": {"type": "boolean"}},
+        "required": ["ok"], "additionalProperties": false}"#;
+    std::fs::write(&schema, object).unwrap();
+    let file = format!("@{}", schema.display());
+    for schema in [object, file.as_str()] {
+        let report = kovar(&["generate", "--json", "-j", schema, "-s", "1"]).json();
+        let text = report["text"].as_str().unwrap();
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert!(value["ok"].is_boolean(), "{text}");
+        assert_eq!(report["finish_reason"], "grammar_end");
+    }
+    let text = kovar(&["chat", "-q", "--regex", "(yes|no), [0-9]{3}", "Is it?"]).ok();
+    let (answer, number) = text.trim_end().split_once(", ").unwrap();
+    assert!(
+        ["yes", "no"].contains(&answer) && number.len() == 3,
+        "{text}"
+    );
+}

@@ -348,7 +348,8 @@ impl GgufWriter {
         path: impl AsRef<Path>,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.stream_partial(path.as_ref(), fill)?.persist()
+        self.stream_partial(path.as_ref(), fill)?
+            .persist()
             .map_err(|error| GgufWriteError::from(error).into())
     }
 

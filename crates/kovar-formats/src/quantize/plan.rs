@@ -9,8 +9,8 @@ use super::convert::convert;
 use super::mix::{Mix, Place, fall_back};
 use super::{QuantizeError, TensorRule};
 use crate::gguf::{
-    ALIGNMENT_KEY, GgufWriteError, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY,
-    SPLIT_PREFIX, SPLIT_TENSORS_KEY, Value, part_path,
+    ALIGNMENT_KEY, GgufWriteError, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_PREFIX,
+    SPLIT_TENSORS_KEY, Value, part_path,
 };
 use crate::model_file::{ModelFile, ModelTensor};
 use crate::replace::PartialFile;
