@@ -4,8 +4,8 @@
     pip install tokenizers gguf
     python scripts/goldens/hugging_face_tokenizer.py crates/kovar-text/tests/data
 
-Takes the vocabularies of tok-bpe.gguf and tok-spm.gguf (made by tokenizer.py) and the strings of
-tok-strings.json. The byte-level families differ in a few values only, which are beside their ids.
+Takes the vocabularies of tok-bpe.gguf and tok-spm.gguf (made by tokenizer.py), tok-unigram.gguf and
+tok-unigram-bytes.gguf (made by unigram.py) and the strings of tok-strings.json. The byte-level families differ in a few values only, which are beside their ids.
 """
 
 import json
@@ -94,6 +94,26 @@ def spm(tokens, types, scores):
     return tokenizer
 
 
+def unigram(path):
+    fields = gguf.GGUFReader(path).fields
+    get = lambda key: fields[f"tokenizer.ggml.{key}"].contents() if f"tokenizer.ggml.{key}" in fields else None
+    tokens, types = get("tokens"), get("token_type")
+    vocab = list(zip(tokens, map(float, get("scores"))))
+    tokenizer = Tokenizer(models.Unigram(vocab, unk_id=2, byte_fallback=BYTE in types))
+    steps = []
+    if get("precompiled_charsmap"):
+        steps.append(normalizers.Precompiled(bytes(get("precompiled_charsmap"))))
+    if get("remove_extra_whitespaces"):
+        steps += [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "\u2581")]
+    if steps:
+        tokenizer.normalizer = normalizers.Sequence(steps)
+    scheme = "always" if get("add_space_prefix") else "never"
+    tokenizer.pre_tokenizer = pre.Metaspace(replacement="\u2581", prepend_scheme=scheme, split=False)
+    add_tokens(tokenizer, tokens, types)
+    tokenizer.post_processor = template(None, "</s>", tokenizer)
+    return tokenizer
+
+
 def ids(tokenizer, strings):
     """For each string the ids without and with the tokens around a text."""
     rows = [[tokenizer.encode(s, add_special_tokens=a).ids for a in (False, True)] for s in strings]
@@ -120,6 +140,11 @@ def main(data):
     tokenizer = spm(tokens, types, scores)
     (data / "hf-spm.json").write_text(compact(json.loads(tokenizer.to_str())) + "\n", encoding="utf-8")
     goldens["spm"] = {"ids": ids(tokenizer, strings)}
+    for name in ("unigram", "unigram-bytes"):
+        tokenizer = unigram(data / f"tok-{name}.gguf")
+        text = compact(json.loads(tokenizer.to_str())) + "\n"
+        (data / f"hf-{name}.json").write_text(text, encoding="utf-8")
+        goldens[name] = {"ids": ids(tokenizer, strings)}
     source = f"tokenizers {tokenizers.__version__}"
     rows = ",\n".join(f"{json.dumps(k)}: {compact(v)}" for k, v in goldens.items())
     (data / "hf-ids.json").write_text(f'{{"source": "{source}",\n{rows}\n}}\n', encoding="utf-8")

@@ -291,7 +291,7 @@ fn every_damaged_tokenizer_gives_an_error_that_names_the_part() {
         (
             "model.vocab",
             json!([["a", 0.5]]),
-            unsupported("model.vocab", "a list"),
+            "tokenizer.json: `model.vocab` is a list".to_owned(),
         ),
         (
             "model.vocab.b",
@@ -625,4 +625,45 @@ fn any_damage_gives_a_model_or_an_error() {
         std::fs::write(&path, whole).unwrap();
     }
     assert!(refused > 100, "{refused}");
+}
+
+#[test]
+fn damaged_unigram_tokenizers_are_named() {
+    let whole = json!({
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always"},
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]]},
+    });
+    let open = |file: Value| open(&config(), &tensors(), &[("tokenizer.json", file)]);
+    let model = open(whole.clone()).unwrap();
+    let metadata = model.metadata();
+    assert_eq!(metadata.get_str("tokenizer.ggml.model"), Ok(Some("t5")));
+    let charsmap = metadata.get_bytes("tokenizer.ggml.precompiled_charsmap");
+    assert_eq!(charsmap, Ok(Some(vec![0; 3])));
+    let types = metadata.get_i32_array("tokenizer.ggml.token_type");
+    assert_eq!(types, Ok(Some(vec![2, 1, 5, 5, 5])));
+    for (key, value, at_fault) in [
+        (
+            "normalizer.precompiled_charsmap",
+            json!("A!"),
+            "`normalizer`",
+        ),
+        ("normalizer.precompiled_charsmap", json!(7), "`normalizer`"),
+        ("normalizer", json!({"type": "NFKC"}), "`normalizer`"),
+        ("pre_tokenizer.replacement", json!("_"), "`pre_tokenizer`"),
+        ("pre_tokenizer", json!(null), "`pre_tokenizer`"),
+        ("model.unk_id", json!(2), "`model.unk_id` is 2"),
+        ("model.unk_id", json!(-1), "invalid value: integer `-1`"),
+        ("model.vocab", json!({"a": 0}), "`model.vocab` is an object"),
+        ("model.vocab", json!([["a", "b"]]), "invalid type: string"),
+        (
+            "model.vocab",
+            Value::from(vec![json!(["a", 0.5]); 1_000]),
+            "the id 5, but there are 5 tokens",
+        ),
+    ] {
+        let found = open(with(whole.clone(), key, value)).unwrap_err();
+        assert!(found.starts_with("tokenizer.json"), "{found}");
+        assert!(found.contains(at_fault), "{key}: {found}");
+    }
 }

@@ -20,7 +20,9 @@ fn read_json(name: &str) -> Value {
 /// What a folder with these files says of its tokenizer.
 fn spec(tokenizer: &Value, files: &[(&str, Value)]) -> TokenizerSpec {
     let folder = tempfile::tempdir().unwrap();
-    let vocab_len = tokenizer["model"]["vocab"].as_object().unwrap().len();
+    let vocab = &tokenizer["model"]["vocab"];
+    let pieces = vocab.as_array().map(Vec::len);
+    let vocab_len = pieces.unwrap_or_else(|| vocab.as_object().unwrap().len());
     let config = json!({
         "model_type": "llama", "vocab_size": vocab_len + 2, "hidden_size": 8,
         "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -190,4 +192,47 @@ fn a_template_file_goes_before_the_settings() {
     ];
     let found = spec(&tokenizer, &files);
     assert_eq!(found.chat_template.as_deref(), Some("\"new\""));
+}
+
+fn unigram_ids_are_those_of_tokenizers(name: &str, is_comparable: impl Fn(&str) -> bool) {
+    let settings = [("tokenizer_config.json", json!({"eos_token": "</s>"}))];
+    let found = spec(&read_json(&format!("hf-{name}.json")), &settings);
+    let file = Gguf::open(data(&format!("tok-{name}.gguf"))).unwrap();
+    let expected = TokenizerSpec::from_metadata(file.metadata()).unwrap();
+    let len = expected.tokens.len();
+    assert_eq!(found.tokens[..len], expected.tokens);
+    assert_eq!(
+        found.token_types.as_ref().unwrap()[..len],
+        expected.token_types.unwrap()
+    );
+    assert_eq!(
+        found.scores.as_ref().unwrap()[..len],
+        expected.scores.unwrap()
+    );
+    assert_eq!(found.precompiled_charsmap, expected.precompiled_charsmap);
+    assert_eq!(found.add_space_prefix, expected.add_space_prefix);
+    assert_eq!(
+        found.remove_extra_whitespaces,
+        expected.remove_extra_whitespaces
+    );
+    assert_eq!(found.unknown, Some(2));
+    let tokenizer = Tokenizer::from_spec(found).unwrap();
+    assert_ids(&tokenizer, &read_json("hf-ids.json")[name], is_comparable);
+}
+
+/// kovar does as SentencePiece: tokens of the user's ("ab", "<user>") get the space before a text, and
+/// U+2581 in a text is a space. `tokenizers` cuts added tokens off first, and keeps the character.
+#[test]
+fn unigram_ids_are_those_of_tokenizers_where_it_agrees_with_sentencepiece() {
+    unigram_ids_are_those_of_tokenizers("unigram", |text| {
+        !["ab", "<user>", "\u{2581}"]
+            .iter()
+            .any(|part| text.contains(part))
+    });
+}
+
+/// `tokenizers` takes a byte token that is written out in a text for that byte.
+#[test]
+fn unigram_ids_with_byte_tokens_are_those_of_tokenizers() {
+    unigram_ids_are_those_of_tokenizers("unigram-bytes", |text| !text.contains("<0x"));
 }

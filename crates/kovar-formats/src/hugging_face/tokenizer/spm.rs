@@ -11,7 +11,7 @@ use super::{Source, Tokens, token_type};
 use crate::gguf::Value;
 
 /// How SentencePiece writes a space.
-const SPACE: &str = "\u{2581}";
+pub(super) const SPACE: &str = "\u{2581}";
 
 /// The score of tokens that no rule makes, below all others.
 const UNMERGED: f32 = -1e9;
