@@ -126,8 +126,8 @@ fn chunks_that_the_context_cannot_hold_are_refused() {
 /// What each type may multiply the perplexity of [`stories`] by, against the unquantised weights, and
 /// what it was measured to (AVX-512, F32 cache, chunks of 256).
 ///
-/// The bounds are twice the excess that was measured, and at least 0.003 for types of 4 and 5 bits and
-/// 0.002 for more, because the products with 8-bit activations round differently from one instruction
+/// The bounds are twice the excess that was measured, and at least 0.01 for types of 2 and 3 bits, 0.003
+/// for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round differently from one instruction
 /// set to the next.
 const BOUNDS: &[(&str, f64, f64)] = &[
     // type, bound, measured
@@ -139,6 +139,15 @@ const BOUNDS: &[(&str, f64, f64)] = &[
     ("Q5_0", 1.003, 0.99980),
     ("Q5_1", 1.003, 1.00002),
     ("Q8_0", 1.002, 0.99940),
+    ("Q2_K", 1.07, 1.03509),
+    ("Q2_K_S", 1.147, 1.07308),
+    ("Q3_K", 1.01, 0.99579),
+    ("Q3_K_S", 1.01, 0.99579),
+    ("Q3_K_M", 1.01, 0.99750),
+    ("Q3_K_L", 1.01, 0.99799),
+    ("IQ4_NL", 1.0055, 1.00265),
+    ("IQ4_XS", 1.0065, 1.00315),
+    ("MXFP4", 1.014, 1.00696),
     ("Q4_K", 1.003, 0.99938),
     ("Q5_K", 1.003, 1.00060),
     ("Q6_K", 1.0025, 1.00115),
