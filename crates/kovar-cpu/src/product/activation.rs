@@ -234,7 +234,8 @@ mod tests {
                         assert!(d.is_nan() || d.to_bits() == scales[b].to_bits(), "{case}");
                         let scaled = scales[b] * sums[b] as f32;
                         assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
-                        let half: i32 = expected[..BLOCK_LEN / 2].iter().map(|&e| e.into()).sum();
+                        let half = expected[..BLOCK_LEN / 2].iter().map(|&e| i32::from(e));
+                        let half: i32 = half.sum();
                         let (sum, scaled) =
                             (f32_at(parts.half_sums + 4 * t), scales[b] * half as f32);
                         assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
