@@ -29,6 +29,7 @@ enum Kind {
     Bpe,
     Spm,
     Unigram,
+    World,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -69,6 +70,7 @@ fn spec(case: &Case) -> TokenizerSpec {
         for byte in 0..=255u8 {
             match case.kind {
                 Kind::Bpe => add(byte_level(byte).to_string(), 0.0, 1),
+                Kind::World => add(format!("\\x{byte:02x}"), 0.0, 1),
                 _ => add(format!("<0x{byte:02X}>"), 0.0, 6),
             }
         }
@@ -90,6 +92,7 @@ fn spec(case: &Case) -> TokenizerSpec {
         Kind::Bpe => "gpt2",
         Kind::Spm => "llama",
         Kind::Unigram => "t5",
+        Kind::World => "rwkv",
     }
     .to_owned();
     spec.pre = case.pre.as_ref().map(|pre| match pre {
@@ -140,7 +143,7 @@ fuzz_target!(|case: Case| {
     assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocab_len()));
     let decoded = tokenizer.decode(&ids, options).unwrap();
     let changes_text = match case.kind {
-        Kind::Bpe => false,
+        Kind::Bpe | Kind::World => false,
         // A space comes back behind each special token.
         Kind::Spm => case.add_space_prefix != Some(false),
         Kind::Unigram => {
@@ -151,11 +154,11 @@ fuzz_target!(|case: Case| {
     };
     if case.all_bytes && !changes_text {
         let text = match case.kind {
-            Kind::Bpe => case.text.clone(),
+            Kind::Bpe | Kind::World => case.text.clone(),
             _ => case.text.replace('\u{2581}', " "),
         };
         let decoded = match case.kind {
-            Kind::Bpe => decoded,
+            Kind::Bpe | Kind::World => decoded,
             // User-defined tokens keep their own.
             _ => String::from_utf8_lossy(&decoded)
                 .replace('\u{2581}', " ")

@@ -38,8 +38,9 @@ impl fmt::Display for ModelSource {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// The model: a GGUF file, the folder of a Hugging Face model, or `llama-stories` or
-    /// `rwkv7-stories` for the small ones that are part of this program.
+    /// The model: a GGUF file, the folder of a Hugging Face model, the safetensors file of an RWKV-7
+    /// with its vocabulary beside it, or `llama-stories` or `rwkv7-stories` for the small ones that
+    /// are part of this program.
     #[arg(short, long, value_name = "FILE", default_value = Demo::LlamaStories.name())]
     pub model: ModelSource,
 }

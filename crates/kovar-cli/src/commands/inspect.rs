@@ -33,7 +33,7 @@ Examples:
   kovar inspect model.gguf --json | jq '.metadata[\"general.name\"]'
   kovar inspect llama-stories")]
 pub struct Inspect {
-    /// A GGUF file, the folder of a Hugging Face model, or `llama-stories` for the embedded model.
+    /// A model, as `generate -m` takes it: a GGUF file, a folder, or an embedded model by its name.
     #[arg(value_name = "FILE")]
     file: ModelSource,
 

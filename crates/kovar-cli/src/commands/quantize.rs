@@ -37,8 +37,8 @@ Examples:
   kovar quantize in.gguf out.gguf --type Q8_0 --tensor 'token_embd.weight=F16' --force
   kovar quantize in.gguf out.gguf --type Q4_K_M --dry-run")]
 pub struct Quantize {
-    /// The model to read: a GGUF file, the first part of a split one, the folder of a Hugging Face
-    /// model, or `llama-stories` for the embedded model.
+    /// The model to read, as `generate -m` takes it: a GGUF file (the first part of a split one), a
+    /// folder, or an embedded model by its name.
     #[arg(value_name = "IN")]
     input: ModelSource,
 

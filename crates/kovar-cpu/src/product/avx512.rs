@@ -57,13 +57,13 @@ unsafe fn quantize(call: &QuantizeCall) {
                 if d > 0.0 && d.is_finite() {
                     q = round_quotients(x, d);
                 }
-                let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q[0], q[1]));
+                let sums = q.map(|q| _mm512_reduce_add_epi32(q));
                 let codes = call.out.add(parts.codes + t * BLOCK_LEN);
                 for (i, q) in q.into_iter().enumerate() {
                     let bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(q, bias));
                     _mm_storeu_si128(codes.add(16 * i).cast(), bytes);
                 }
-                activation::write_scales(call.out, parts, t, d, sum);
+                activation::write_scales(call.out, parts, t, d, sums);
             }
         }
     }

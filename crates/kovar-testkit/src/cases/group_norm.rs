@@ -82,12 +82,16 @@ pub(super) fn tests() -> Vec<Case> {
         }
         // Channels of one element: groups are rows.
         for form in Form::ALL {
-            for (dims, groups) in [(vec![3, 66], 3), (vec![2, 6, 1, 1], 2), (vec![2, 2100], 2)] {
+            for (dims, groups) in [
+                (vec![3, 66, 1], 3),
+                (vec![2, 6, 1, 1], 2),
+                (vec![2, 2100, 1], 2),
+            ] {
                 cases.push(case(Norm {
                     dims,
                     groups,
                     form,
-                    factors: vec![(dtype, Place::Input, form); 2],
+                    factors: vec![(dtype, Place::Input, Form::Contiguous); 2],
                     ..base.clone()
                 }));
             }
