@@ -4,7 +4,7 @@ mod common;
 
 use common::{Tensor, config, folder, safetensors, tensor, tensors, tokenizer, told, with};
 use kovar_core::{DType, quant};
-use kovar_formats::{ModelFile, ModelTensor};
+use kovar_formats::{ModelFile, ModelFormat, ModelTensor};
 use serde_json::{Value, json};
 
 /// The model in a folder of these files, or what is wrong with it.
@@ -526,6 +526,22 @@ fn files_that_are_not_the_json_that_they_should_be_are_named() {
         let is_refused = found.contains("recursion limit exceeded") || found.contains("EOF");
         assert!(is_refused, "{found}");
     }
+}
+
+#[test]
+fn a_file_of_weights_stands_for_its_folder() {
+    let (config, weights) = (config().to_string(), safetensors(&tensors()));
+    let files: [(&str, &[u8]); 2] = [
+        ("config.json", config.as_bytes()),
+        ("model.safetensors", &weights),
+    ];
+    let folder = folder(&files);
+    let path = folder.path().join("model.safetensors");
+    let model = ModelFile::open(&path).unwrap();
+    assert_eq!(model.format(), ModelFormat::HuggingFace);
+    std::fs::remove_file(folder.path().join("config.json")).unwrap();
+    let error = ModelFile::open(&path).unwrap_err();
+    assert!(told(&error, folder.path()).contains("RWKV-7"), "{error}");
 }
 
 #[test]

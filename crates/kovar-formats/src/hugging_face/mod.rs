@@ -27,6 +27,16 @@ const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
+/// The folder of the model that the file of weights at `path` belongs to.
+pub(crate) fn folder_of(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    folder.join(CONFIG).is_file().then_some(folder)
+}
+
 /// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
     let Some(config) = Config::read(folder.join(CONFIG))? else {

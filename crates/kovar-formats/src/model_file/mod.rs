@@ -19,7 +19,7 @@ use crate::gguf::{
 };
 use crate::hugging_face;
 use crate::index::{IndexError, NameIndex};
-use crate::rwkv;
+use crate::rwkv::{self, RwkvError};
 
 pub use error::ModelFileError;
 pub use lazy::{LazyTensor, TransformError};
@@ -91,7 +91,8 @@ impl ModelFile {
     /// Opens the model at `path`: a GGUF file, any part of a split one, the folder of a Hugging Face
     /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`), or a safetensors file
     /// of RWKV-7 under the names of its authors (or the folder of one), with `tokenizer.json` or
-    /// `rwkv_vocab_v20230424.txt` beside it.
+    /// `rwkv_vocab_v20230424.txt` beside it. The safetensors file of a Hugging Face model stands for its
+    /// folder.
     ///
     /// Nothing is read but headers; see [`map_file`](crate::map_file) for what a mapping asks of the
     /// files.
@@ -115,7 +116,14 @@ impl ModelFile {
             },
             _ if !attributes.is_file() => Err(kind("not a regular file")),
             0 => Err(kind("empty")),
-            _ if rwkv::is_safetensors(path) => rwkv::open(path),
+            _ if rwkv::is_safetensors(path) => {
+                match (rwkv::open(path), hugging_face::folder_of(path)) {
+                    (Err(ModelFileError::Rwkv(RwkvError::NotRwkv7 { .. })), Some(folder)) => {
+                        hugging_face::open(folder)
+                    }
+                    (opened, _) => opened,
+                }
+            }
             _ => Self::from_parts(open_split(path)?),
         }
     }
