@@ -91,9 +91,12 @@ fn the_f16_story_model_of_rwkv7_gives_the_golden_logits_and_tokens() {
     println!("largest difference of a logit: {worst}");
 }
 
+/// The bound, as that of the Llama: the weights' own rounding makes a difference of 0.0581 at most, and
+/// squared units, like gated ones, have peaks of up to twice the ratio of weights':
+/// 0.0581 * sqrt(1 + 2^2) = 0.13.
 #[test]
 fn the_quantised_recurrent_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf");
-    let worst = logits_stay_within("rwkv7-story-6m", &model, 0.52);
+    let worst = logits_stay_within("rwkv7-story-6m", &model, 0.13);
     println!("largest difference of a logit: {worst}");
 }
