@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Result, Unstructured};
 use kovar_core::backend::Backend;
 use kovar_core::ops::*;
 use kovar_core::{DType, Dims, Graph, HostBytes, ScalarId, StorageKind, ValueId};
