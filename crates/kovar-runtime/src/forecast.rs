@@ -65,7 +65,7 @@ pub struct OverBudget {
 /// The memory of a plan, by device.
 pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<PlanMemory> {
     let weights = shared.weights();
-    let uses = weight_uses(graph, &passes.schedule.segments);
+    let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
         .map(|((device, backend), arena)| PlanMemory {
@@ -90,7 +90,7 @@ pub(crate) fn over_budget(
     homes: &Homes,
 ) -> Option<(DeviceId, OverBudget)> {
     let (weights, made) = (shared.weights(), shared.states());
-    let uses = weight_uses(graph, &passes.schedule.segments);
+    let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
         .find_map(|((device, backend), arena)| {

@@ -1,9 +1,10 @@
 //! Which device owns each storage.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kovar_core::backend::Backend;
+use kovar_core::backend::{Backend, Support, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use crate::alias::{Classes, classify};
@@ -32,6 +33,8 @@ pub struct Placement {
     versions: Vec<Vec<Version>>,
     /// By storage, where it is to be after the run.
     homes: Vec<DeviceId>,
+    /// The devices on which a weight is for a part of the run only.
+    streamed: HashSet<(StorageId, DeviceId)>,
     lost_pins: Vec<LostPin>,
 }
 
@@ -42,6 +45,7 @@ impl Placement {
         Self {
             versions: owners.iter().map(version).collect(),
             homes: owners,
+            streamed: HashSet::new(),
             lost_pins: Vec::new(),
         }
     }
@@ -64,6 +68,11 @@ impl Placement {
     /// Where a storage is after the run: a state at its home, an output with its last owner.
     pub fn home(&self, storage: StorageId) -> Option<DeviceId> {
         self.homes.get(storage.index()).copied()
+    }
+
+    /// Whether a weight crosses to a device in every run.
+    pub fn is_streamed(&self, weight: StorageId, device: DeviceId) -> bool {
+        self.streamed.contains(&(weight, device))
     }
 
     /// The pins that could not be followed.
@@ -164,7 +173,9 @@ pub fn place(
         let costs = Costs::new(graph, liveness, devices, &classes, homes, rules.link);
         choose(&costs, &candidates, devices.len())
     };
-    Ok(owners(graph, &classes, &chosen, homes, lost_pins))
+    let mut placement = owners(graph, &classes, &chosen, homes, lost_pins);
+    placement.streamed = streamed(graph, liveness, devices, homes, &placement);
+    Ok(placement)
 }
 
 /// Rounds of improvement; a round that finds nothing ends them.
@@ -245,6 +256,7 @@ fn owners(
     let mut placement = Placement {
         versions: Vec::with_capacity(of_class.len()),
         homes: Vec::with_capacity(of_class.len()),
+        streamed: HashSet::new(),
         lost_pins,
     };
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
@@ -265,4 +277,48 @@ fn owners(
         placement.homes.push(home);
     }
     placement
+}
+
+/// Weights below this many bytes stay on every device that reads them.
+const RESIDENT_BYTES: usize = 1 << 20;
+
+/// Which weights cross to which devices in every run: those that the user streams, and large ones
+/// that are read away from a home which could have read them.
+fn streamed(
+    graph: &Graph,
+    liveness: &Liveness,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
+    placement: &Placement,
+) -> HashSet<(StorageId, DeviceId)> {
+    let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let Some(node) = graph.node(id) else { continue };
+        let Some(device) = placement.owner(node.output().storage, position) else {
+            continue;
+        };
+        for (operand, value) in node.inputs().enumerate() {
+            let storage = node.storage_of(value);
+            let away = storage.bytes >= RESIDENT_BYTES && homes.of(storage) != device;
+            if storage.kind == StorageKind::Weight && (away || homes.is_streamed(storage)) {
+                let uses = uses.entry((value.storage, device)).or_default();
+                uses.push(WeightUse { node, operand });
+            }
+        }
+    }
+    uses.retain(|&(id, device), uses| {
+        let (Some(storage), Some(backend)) = (
+            graph.storages().get(id.index()),
+            devices.get(device.index()),
+        ) else {
+            return false;
+        };
+        let home = devices.get(homes.of(storage).index());
+        let by_choice = home.is_some_and(|home| {
+            uses.iter()
+                .all(|weight_use| home.supports(weight_use.node) == Support::Yes)
+        });
+        (homes.is_streamed(storage) || by_choice) && backend.streams(storage, uses)
+    });
+    uses.into_keys().collect()
 }

@@ -144,6 +144,14 @@ impl Plan {
                     let queue = self.shared.backend(segment.device)?.queue();
                     queue.launch(program.as_ref(), scalars)?;
                 }
+                Step::Upload(at) => {
+                    let upload = schedule.uploads.get(at).zip(linked.uploads().get(at));
+                    let Some((upload, (bytes, to))) = upload else {
+                        continue;
+                    };
+                    let queue = self.shared.backend(upload.device)?.queue();
+                    queue.write(&to.buffer, to.offset, bytes.as_slice())?;
+                }
                 Step::Read(at) | Step::Write(at) => {
                     let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
                     if let Some((copy, ticket)) = copy {

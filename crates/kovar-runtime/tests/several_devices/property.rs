@@ -17,6 +17,8 @@ struct Machine {
     budgets: Vec<Option<u8>>,
     /// Storages pinned to devices.
     pins: Vec<(u8, u8)>,
+    /// Which of the two weights cross in every run.
+    streams: (bool, bool),
     default: u8,
 }
 
@@ -63,6 +65,16 @@ impl Machine {
             let name = &storages[usize::from(storage) % storages.len()].name;
             homes.pin(name, at(to))
         });
+        let homes = if self.streams.0 {
+            homes.stream("w")
+        } else {
+            homes
+        };
+        let homes = if self.streams.1 {
+            homes.stream("v")
+        } else {
+            homes
+        };
         (0..n).fold(homes, |homes, i| match self.budget(i, largest) {
             Some(bytes) => homes.budget(device(i), bytes),
             None => homes,
@@ -77,11 +89,13 @@ fn machine() -> impl Strategy<Value = Machine> {
     let budget = prop_oneof![Just(None), any::<u8>().prop_map(Some)];
     let devices = prop::collection::vec((mask, any::<u8>(), budget), 1..=4);
     let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
-    (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| Machine {
+    let rest = (any::<u8>(), any::<(bool, bool)>());
+    (devices, pins, rest).prop_map(|(devices, pins, (default, streams))| Machine {
         supports: devices.iter().map(|device| device.0).collect(),
         buffers: devices.iter().map(|device| device.1).collect(),
         budgets: devices.iter().map(|device| device.2).collect(),
         pins,
+        streams,
         default,
     })
 }
