@@ -1,5 +1,6 @@
 //! Runs the passes over a graph.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::{Graph, StorageKind};
@@ -9,6 +10,8 @@ use crate::check;
 use crate::cost::LinkRates;
 use crate::device::DeviceSet;
 use crate::error::CompileError;
+use crate::explain::explain;
+use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
 use crate::link::link;
@@ -31,6 +34,12 @@ pub struct Policy {
     pub strict: bool,
     /// What copies between devices are taken to cost.
     pub link: LinkRates,
+    /// Which kind of device is preferred where no pin decides.
+    pub favour: Favour,
+    /// What does not leave the CPU.
+    pub thresholds: Thresholds,
+    /// The most nodes in a segment; with 1, an observed run shows the result of each node.
+    pub max_segment_nodes: Option<NonZeroUsize>,
 }
 
 impl Default for Policy {
@@ -40,6 +49,9 @@ impl Default for Policy {
             check_plan: cfg!(debug_assertions),
             strict: false,
             link: LinkRates::default(),
+            favour: Favour::default(),
+            thresholds: Thresholds::default(),
+            max_segment_nodes: None,
         }
     }
 }
@@ -89,6 +101,7 @@ pub fn forecast(
     let passes = run_passes(graph, session, policy, &guard.running)?;
     Ok(Forecast {
         memory: forecast::memory(shared, graph, &passes),
+        nodes: explain(graph, &passes, session.devices(), session.homes())?,
         lost_pins: passes.placement.lost_pins().to_vec(),
         schedule: passes.schedule,
     })
@@ -147,10 +160,13 @@ fn place_and_plan(
     let rules = Rules {
         homes: session.homes(),
         link: policy.link,
+        favour: policy.favour,
+        thresholds: policy.thresholds,
         avoided,
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
-    let schedule = segment::schedule(graph, &liveness, &placement);
+    let most = policy.max_segment_nodes;
+    let schedule = segment::schedule(graph, &liveness, &placement, most);
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {

@@ -8,6 +8,7 @@ use kovar_core::{Graph, StorageKind};
 use crate::arena::Running;
 use crate::compile::Passes;
 use crate::device::DeviceId;
+use crate::explain::NodeReport;
 use crate::homes::Homes;
 use crate::pins::LostPin;
 use crate::segment::Schedule;
@@ -37,6 +38,8 @@ pub struct PlanMemory {
 pub struct Forecast {
     /// Device memory, by device.
     pub memory: Vec<PlanMemory>,
+    /// Where each node runs and why, in program order.
+    pub nodes: Vec<NodeReport>,
     /// The segments and the copies between them.
     pub schedule: Schedule,
     /// The pins that could not be followed.

@@ -80,6 +80,10 @@ impl Homes {
         self.chosen.insert((kind.name(), name.to_owned()), device);
     }
 
+    pub(crate) fn has_pins(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
     /// The pin of a storage.
     pub fn pin_of(&self, storage: &Storage) -> Option<&Pin> {
         let mut pins = self.pins.iter();

@@ -11,9 +11,10 @@ use crate::alias::{Classes, classify};
 use crate::cost::{Costs, LinkRates};
 use crate::device::{DeviceId, DeviceSet};
 use crate::error::CompileError;
+use crate::favour::{Favour, Thresholds, favoured};
 use crate::homes::Homes;
 use crate::liveness::Liveness;
-use crate::pins::{LostPin, narrow};
+use crate::pins::{LostPin, pinned};
 use crate::plural::plural;
 
 /// A storage from one position in [`Liveness::nodes`] on, until its next version begins.
@@ -128,7 +129,11 @@ pub struct Rules<'h> {
     pub homes: &'h Homes,
     /// What copies are taken to cost.
     pub link: LinkRates,
-    /// Devices that get only what no other device can run.
+    /// Which kind of device is preferred where no pin decides.
+    pub favour: Favour,
+    /// What does not leave the CPU.
+    pub thresholds: Thresholds,
+    /// Devices that get only what is pinned there and what no other device can run.
     pub avoided: DeviceSet,
 }
 
@@ -138,6 +143,8 @@ impl<'h> Rules<'h> {
         Self {
             homes,
             link: LinkRates::default(),
+            favour: Favour::default(),
+            thresholds: Thresholds::default(),
             avoided: DeviceSet::default(),
         }
     }
@@ -162,9 +169,13 @@ pub fn place(
     let units = classes.units().iter();
     let candidates: Vec<DeviceSet> = units
         .map(|unit| {
-            let set = narrow(graph, liveness, devices, homes, unit, &mut lost_pins);
-            let rest = set.without(rules.avoided);
-            if rest.is_empty() { set } else { rest }
+            let pin = pinned(graph, liveness, devices, homes, unit, &mut lost_pins);
+            if let Some(device) = pin {
+                return DeviceSet::only(device);
+            }
+            let set = favoured(graph, liveness, devices, unit, rules);
+            let kept = [set, unit.devices].map(|set| set.without(rules.avoided));
+            kept.into_iter().find(|set| !set.is_empty()).unwrap_or(set)
         })
         .collect();
     let chosen = if devices.len() == 1 {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
@@ -240,8 +241,14 @@ impl<'g> Streams<'g> {
 }
 
 /// Cuts the needed nodes into the longest segments, each run by the owner of what it writes, and
-/// plans the copies. A layer of streamed weights begins a segment of its own.
-pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Schedule {
+/// plans the copies. A layer of streamed weights begins a segment of its own, and
+/// no segment has more than `max_nodes` nodes.
+pub fn schedule(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    max_nodes: Option<NonZeroUsize>,
+) -> Schedule {
     let mut schedule = Schedule::default();
     let mut replicas = Replicas::default();
     // By segment, the positions of its first and last node.
@@ -263,7 +270,11 @@ pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Sc
             .map(|value| node.storage_of(value));
         let layer = read.map(|weight| layer_of(&weight.name).unwrap_or(&weight.name));
         match schedule.segments.last_mut().zip(extents.last_mut()) {
-            Some((segment, extent)) if segment.device == device && streams.fits_segment(layer) => {
+            Some((segment, extent))
+                if segment.device == device
+                    && max_nodes.is_none_or(|most| segment.nodes.len() < most.get())
+                    && streams.fits_segment(layer) =>
+            {
                 segment.nodes.push(id);
                 extent.1 = position;
             }
