@@ -6,7 +6,8 @@ The output folder is crates/kovar-core/tests/data unless another is given. Files
 little-endian:
 
     NAME.blocks.bin    blocks of the dtype: random bits under sane scales, for the types that the
-                       package can encode also encoded Gaussian data
+                       package can encode also encoded Gaussian data, for others also random bits
+                       under extreme scales
     NAME.decoded.bin   the same blocks decoded, f32
     encode.values.bin  f32 values to encode: Gaussian rows and edge cases, 32 a block
     NAME.encoded.bin   these values encoded, for the types that the package can encode
@@ -20,7 +21,16 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType as Type
 from gguf.quants import dequantize, quantize
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ENCODABLE = [Type.F16, Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0]
+ENCODABLE = [
+    Type.F16,
+    Type.BF16,
+    Type.Q4_0,
+    Type.Q4_1,
+    Type.Q5_0,
+    Type.Q5_1,
+    Type.Q8_0,
+    Type.MXFP4,
+]
 # Byte offsets of the f16 scales and minima in a block.
 SCALES = {
     Type.Q4_0: [0],
@@ -32,15 +42,38 @@ SCALES = {
     Type.Q5_K: [0, 2],
     Type.Q6_K: [208],
 }
+# The same, of the types whose goldens include extreme scales.
+MORE_SCALES = {
+    Type.Q2_K: [80, 82],
+    Type.Q3_K: [108],
+    Type.IQ4_NL: [0],
+    Type.IQ4_XS: [0],
+    Type.MXFP4: [],
+}
+# Zeros, the least and largest subnormals, the largest numbers, infinities, NaNs.
+EXTREME_F16 = [0, 0x8000, 1, 0x8001, 0x03FF, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0xFD01]
 
 
 def random_blocks(rng: np.random.Generator, dtype: Type, count: int) -> np.ndarray:
     """`count` blocks of random bits whose f16 fields are finite, from subnormal to about 8."""
     blocks = rng.integers(0, 256, (count, GGML_QUANT_SIZES[dtype][1]), dtype=np.uint8)
-    for offset in SCALES[dtype]:
+    for offset in (SCALES | MORE_SCALES)[dtype]:
         magnitudes = np.exp2(rng.uniform(-20, 3, count))
         scales = (magnitudes * rng.choice([-1, 1], count)).astype("<f2")
         blocks[:, offset : offset + 2] = scales.view(np.uint8).reshape(count, 2)
+    return blocks
+
+
+def extreme_blocks(rng: np.random.Generator, dtype: Type) -> np.ndarray:
+    """Blocks of random bits with each extreme scale."""
+    if dtype == Type.MXFP4:
+        blocks = rng.integers(0, 256, (12, GGML_QUANT_SIZES[dtype][1]), dtype=np.uint8)
+        blocks[:, 0] = [0, 1, 2, 3, 4, 126, 127, 128, 252, 253, 254, 255]
+        return blocks
+    blocks = random_blocks(rng, dtype, len(EXTREME_F16))
+    for i, offset in enumerate(MORE_SCALES[dtype]):
+        scales = np.roll(np.array(EXTREME_F16, dtype="<u2"), 3 * i)
+        blocks[:, offset : offset + 2] = scales.view(np.uint8).reshape(-1, 2)
     return blocks
 
 
@@ -101,6 +134,14 @@ def main() -> None:
             blocks = np.concatenate([blocks, quantize(gaussian, dtype)])
         decoded = dequantize(blocks, dtype).astype("<f4")
         assert np.isfinite(decoded).all(), dtype
+        write(f"{dtype.name.lower()}.blocks.bin", blocks)
+        write(f"{dtype.name.lower()}.decoded.bin", decoded)
+
+    more = np.random.default_rng(20240301)
+    for dtype in MORE_SCALES:
+        blocks = np.concatenate([random_blocks(more, dtype, 6), extreme_blocks(more, dtype)])
+        with np.errstate(all="ignore"):
+            decoded = dequantize(blocks, dtype).astype("<f4")
         write(f"{dtype.name.lower()}.blocks.bin", blocks)
         write(f"{dtype.name.lower()}.decoded.bin", decoded)
 

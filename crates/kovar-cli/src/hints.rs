@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use kovar::{EvalError, GenerateError, GgufError, LanguageModelError, Model};
+use kovar::{EvalError, GenerateError, GgufError, LanguageModelError, Model, ModelFileError};
 
 use crate::commands::Cli;
 use crate::format;
@@ -28,7 +28,10 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
 }
 
 /// What may have made a file damaged in this way.
-pub fn damaged_file(error: &GgufError) -> Option<&'static str> {
+pub fn damaged_file(error: &ModelFileError) -> Option<&'static str> {
+    let ModelFileError::Gguf(error) = error else {
+        return None;
+    };
     match error {
         GgufError::Truncated { .. }
         | GgufError::CountTooLarge { .. }

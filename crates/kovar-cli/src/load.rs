@@ -3,40 +3,32 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use kovar::text::TokenizerWarning;
-use kovar::{Gguf, LanguageModel, Model, OpenError, Tokenizer};
+use kovar::{Gguf, LanguageModel, Model, ModelFile, ModelFileError, OpenError, Tokenizer};
 
 use crate::args::{ModelSource, RunArgs, devices_error};
 use crate::diagnostics::note;
 use crate::{format, hints, progress};
 
-/// Opens the file of a model.
+/// Opens a model.
 ///
 /// # Errors
-/// It cannot be opened or is no GGUF file; the error names it.
-pub fn open(source: &ModelSource) -> anyhow::Result<Gguf> {
+/// It cannot be opened or is of no form that kovar reads; the error names it.
+pub fn open(source: &ModelSource) -> anyhow::Result<ModelFile> {
     match source {
-        ModelSource::Demo => Ok(Gguf::from_static(kovar::demo::llama_stories())?),
-        ModelSource::File(path) => open_file(path),
+        ModelSource::Demo(demo) => Ok(Gguf::from_static(demo.file())?.into()),
+        ModelSource::File(path) => open_path(path),
     }
 }
 
-fn open_file(path: &Path) -> anyhow::Result<Gguf> {
-    let name = path.display();
-    let metadata = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
-    if metadata.is_dir() {
-        bail!("{name} is a directory, expected a GGUF file");
-    }
-    if !metadata.is_file() {
-        bail!("{name} is not a regular file, expected a GGUF file");
-    }
-    if metadata.len() == 0 {
-        bail!("{name} is empty, expected a GGUF file");
-    }
-    Gguf::open(path).map_err(|error| {
+fn open_path(path: &Path) -> anyhow::Result<ModelFile> {
+    ModelFile::open(path).map_err(|error| {
+        if let ModelFileError::Open { .. } | ModelFileError::Kind { .. } = error {
+            return error.into();
+        }
         let hint = hints::damaged_file(&error);
-        let message = format!("cannot read {name}");
+        let message = format!("cannot read {}", path.display());
         match hint {
             // The hint goes last, so the cause is told here.
             Some(hint) => anyhow!("{message}: {error}; {hint}"),
@@ -49,7 +41,7 @@ fn open_file(path: &Path) -> anyhow::Result<Gguf> {
 ///
 /// # Errors
 /// The file holds no model that kovar runs, or the device does not take it.
-pub fn model(file: Gguf, args: &RunArgs) -> anyhow::Result<Model> {
+pub fn model(file: ModelFile, args: &RunArgs) -> anyhow::Result<Model> {
     let start = Instant::now();
     args.device.warn();
     let devices = kovar::devices(&args.device.options()).map_err(devices_error)?;
@@ -66,7 +58,11 @@ pub fn model(file: Gguf, args: &RunArgs) -> anyhow::Result<Model> {
 ///
 /// # Errors
 /// As [`model`], or the tokenizer or template is damaged.
-pub fn language_model(file: Gguf, args: &RunArgs, quiet: bool) -> anyhow::Result<LanguageModel> {
+pub fn language_model(
+    file: ModelFile,
+    args: &RunArgs,
+    quiet: bool,
+) -> anyhow::Result<LanguageModel> {
     let start = Instant::now();
     if !quiet {
         args.device.warn();
@@ -81,6 +77,9 @@ pub fn language_model(file: Gguf, args: &RunArgs, quiet: bool) -> anyhow::Result
     if !quiet {
         tell_warnings(&model.tokenizer);
         tell_context(&model.model);
+        if args.ctx.is_some() && model.model.context_len().is_none() {
+            note("note: --ctx makes no difference, the context of this model has no end");
+        }
     }
     log(&model.model, args, start);
     Ok(model)
@@ -112,8 +111,8 @@ pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
 }
 
 fn tell_context(model: &Model) {
-    let (context, trained) = (model.context_len(), model.trained_context());
-    if context > trained {
+    let trained = model.trained_context();
+    if let Some(context) = model.context_len().filter(|&context| context > trained) {
         note(format_args!(
             "note: the context holds {}, the model was trained for {trained}",
             format::plural(context, "token")
@@ -133,20 +132,20 @@ fn log(model: &Model, args: &RunArgs, start: Instant) {
     tracing::info!(
         model = %args.model.model,
         tensors = file.tensors().len(),
-        size = format::bytes(file.file_len() as u64),
+        size = format::bytes(file.file_len()),
         time = format::duration(start.elapsed()),
         "loaded"
     );
     tracing::info!(
         tokens = model.context_len(),
         trained = model.trained_context(),
-        cache = args.cache_type.name(),
+        cache = model.cache_dtype().map(|dtype| dtype.name()),
         "context"
     );
 }
 
-fn loading(file: &Gguf, args: &RunArgs) -> String {
-    let size = format::bytes(file.file_len() as u64);
+fn loading(file: &ModelFile, args: &RunArgs) -> String {
+    let size = format::bytes(file.file_len());
     format!("loading {} ({size})", args.model.model)
 }
 

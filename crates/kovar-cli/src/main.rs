@@ -9,8 +9,9 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
-mod stdin;
+mod session;
 mod stream;
+mod text_input;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
 //! Progress of long work on stderr. Nothing is shown where stderr is no terminal.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +15,7 @@ pub fn spinner(message: String) -> ProgressBar {
 }
 
 /// Work of `total` steps.
-pub fn bar(message: &'static str, total: usize) -> ProgressBar {
+pub fn bar(message: impl Into<Cow<'static, str>>, total: usize) -> ProgressBar {
     let bar = ProgressBar::new(total as u64).with_message(message);
     if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}") {
         bar.set_style(style.progress_chars("=> "));

@@ -7,7 +7,7 @@ use crate::error::UnknownDType;
 
 /// The element type of a value.
 ///
-/// A *plain* dtype stores every element on its own. A *block* dtype (the `Q…` types) stores
+/// A *plain* dtype stores every element on its own. A *block* dtype (all others) stores
 /// [`block_len`](DType::block_len) consecutive elements of a row together in
 /// [`block_bytes`](DType::block_bytes) bytes, so rows are whole numbers of blocks.
 ///
@@ -25,6 +25,21 @@ pub enum DType {
     I32,
     /// Two's complement 8-bit integer.
     I8,
+    /// IEEE 754 binary64.
+    F64,
+    /// A sign, 4 exponent and 3 mantissa bits; no infinities, the largest number is 448 (the "fn"
+    /// form of the OCP 8-bit floating-point specification).
+    F8E4M3,
+    /// A sign, 5 exponent and 2 mantissa bits, with infinities: the upper half of a binary16.
+    F8E5M2,
+    /// Unsigned 8-bit integer.
+    U8,
+    /// Two's complement 16-bit integer.
+    I16,
+    /// Two's complement 64-bit integer.
+    I64,
+    /// A byte that is 0 for false; any other is true, and 1 is written.
+    Bool,
     /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
     Q4_0,
     /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
@@ -35,12 +50,23 @@ pub enum DType {
     Q5_1,
     /// 32 elements of 8 bits with an f16 scale: `d * q`.
     Q8_0,
+    /// A super-block of 256 elements of 2 bits; 16 sub-blocks with 4-bit scales and minima.
+    Q2K,
+    /// A super-block of 256 elements of 3 bits; 16 sub-blocks with 6-bit scales.
+    Q3K,
     /// A super-block of 256 elements of 4 bits; 8 sub-blocks with 6-bit scales and minima.
     Q4K,
     /// A super-block of 256 elements of 5 bits; 8 sub-blocks with 6-bit scales and minima.
     Q5K,
     /// A super-block of 256 elements of 6 bits; 16 sub-blocks with 8-bit scales.
     Q6K,
+    /// 32 elements of 4 bits, indices into a table of 16 unevenly spaced levels, with an f16 scale.
+    IQ4NL,
+    /// A super-block of 256 elements of 4 bits, of the levels of IQ4_NL; 8 sub-blocks with 6-bit
+    /// scales.
+    IQ4XS,
+    /// 32 floats of 4 bits (E2M1) with a power of two as scale (E8M0): the OCP microscaling format.
+    MXFP4,
 }
 
 struct Row {
@@ -60,26 +86,38 @@ const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: us
 }
 
 /// One row per dtype, in the order of the enum.
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 25] = [
     row(DType::F32, "F32", 1, 4),
     row(DType::F16, "F16", 1, 2),
     row(DType::BF16, "BF16", 1, 2),
     row(DType::I32, "I32", 1, 4),
     row(DType::I8, "I8", 1, 1),
+    row(DType::F64, "F64", 1, 8),
+    row(DType::F8E4M3, "F8_E4M3", 1, 1),
+    row(DType::F8E5M2, "F8_E5M2", 1, 1),
+    row(DType::U8, "U8", 1, 1),
+    row(DType::I16, "I16", 1, 2),
+    row(DType::I64, "I64", 1, 8),
+    row(DType::Bool, "BOOL", 1, 1),
     row(DType::Q4_0, "Q4_0", 32, 18),
     row(DType::Q4_1, "Q4_1", 32, 20),
     row(DType::Q5_0, "Q5_0", 32, 22),
     row(DType::Q5_1, "Q5_1", 32, 24),
     row(DType::Q8_0, "Q8_0", 32, 34),
+    row(DType::Q2K, "Q2_K", 256, 84),
+    row(DType::Q3K, "Q3_K", 256, 110),
     row(DType::Q4K, "Q4_K", 256, 144),
     row(DType::Q5K, "Q5_K", 256, 176),
     row(DType::Q6K, "Q6_K", 256, 210),
+    row(DType::IQ4NL, "IQ4_NL", 32, 18),
+    row(DType::IQ4XS, "IQ4_XS", 256, 136),
+    row(DType::MXFP4, "MXFP4", 32, 17),
 ];
 
 impl DType {
     /// Every dtype, in the order of the enum.
-    pub const ALL: [DType; 13] = {
-        let mut all = [DType::F32; 13];
+    pub const ALL: [DType; 25] = {
+        let mut all = [DType::F32; 25];
         let mut i = 0;
         while i < all.len() {
             all[i] = TABLE[i].dtype;
@@ -92,7 +130,7 @@ impl DType {
         &TABLE[self as usize]
     }
 
-    /// The name used by GGUF tools: `F32`, `Q4_K`.
+    /// The name used by GGUF tools, or else by safetensors: `F32`, `Q4_K`, `F8_E4M3`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -114,7 +152,15 @@ impl DType {
 
     /// Whether this is a plain floating-point dtype.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F16 | DType::BF16)
+        matches!(
+            self,
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
+        )
+    }
+
+    /// Whether elements are integers, or [`DType::Bool`], which is 0 or 1.
+    pub fn is_integer(self) -> bool {
+        !self.is_float() && !self.is_quantized()
     }
 
     /// Bytes of `elements` consecutive elements; `None` if they are not whole blocks or the

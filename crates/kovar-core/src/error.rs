@@ -14,9 +14,9 @@ pub struct UnknownDType {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The dtype has no floating-point decoding (it is an integer type).
-    #[error("{dtype} is not a floating-point or quantised dtype")]
-    NotNumeric {
+    /// A block dtype where elements that stand on their own are wanted.
+    #[error("{dtype} is not a plain dtype")]
+    NotPlain {
         /// The dtype asked for.
         dtype: DType,
     },
@@ -69,6 +69,19 @@ pub enum GraphError {
         /// Its dtype.
         found: DType,
         /// The dtypes that the operation takes there.
+        allowed: &'static [DType],
+    },
+    /// A result of a dtype that the operation does not give.
+    #[error(
+        "{op}: the result is to be {found}, the operation gives {}",
+        list(allowed)
+    )]
+    ResultDType {
+        /// The operation.
+        op: &'static str,
+        /// The dtype asked for.
+        found: DType,
+        /// The dtypes that the operation gives.
         allowed: &'static [DType],
     },
     /// An operand of a rank that the operation does not take.

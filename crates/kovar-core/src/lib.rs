@@ -9,6 +9,7 @@ mod graph;
 mod host;
 mod layout;
 pub mod ops;
+pub mod plain;
 pub mod quant;
 
 pub use dims::{Dims, MAX_RANK};

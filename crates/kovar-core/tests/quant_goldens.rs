@@ -27,7 +27,7 @@ macro_rules! golden {
     };
 }
 
-const GOLDENS: [Golden; 10] = [
+const GOLDENS: [Golden; 15] = [
     golden!(F16, "f16", both),
     golden!(BF16, "bf16", both),
     golden!(Q4_0, "q4_0", both),
@@ -35,9 +35,14 @@ const GOLDENS: [Golden; 10] = [
     golden!(Q5_0, "q5_0", both),
     golden!(Q5_1, "q5_1", both),
     golden!(Q8_0, "q8_0", both),
+    golden!(Q2K, "q2_k", decode),
+    golden!(Q3K, "q3_k", decode),
     golden!(Q4K, "q4_k", decode),
     golden!(Q5K, "q5_k", decode),
     golden!(Q6K, "q6_k", decode),
+    golden!(IQ4NL, "iq4_nl", decode),
+    golden!(IQ4XS, "iq4_xs", decode),
+    golden!(MXFP4, "mxfp4", both),
 ];
 
 const VALUES_TO_ENCODE: &[u8] = include_bytes!("data/encode.values.bin");
@@ -56,9 +61,10 @@ fn decoding_equals_the_gguf_package_bit_for_bit() {
         let mut actual = vec![f32::NAN; expected.len()];
         decode(dtype, blocks, &mut actual).unwrap();
         for (i, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-            assert_eq!(
-                actual.to_bits(),
-                expected.to_bits(),
+            // Which NaN an operation gives depends on the machine.
+            let same = actual.to_bits() == expected.to_bits();
+            assert!(
+                same || actual.is_nan() && expected.is_nan(),
                 "{dtype} element {i}: {actual} instead of {expected}"
             );
         }
@@ -78,11 +84,17 @@ fn encoding_equals_the_gguf_package_byte_for_byte() {
         for (block, (actual, expected)) in blocks.enumerate() {
             let from = block * dtype.block_len();
             let values = &values[from..from + dtype.block_len()];
+            let largest = values.iter().fold(0.0, |largest, v| v.abs().max(largest));
+            if dtype == DType::MXFP4 && largest > 0.0 && largest < 2f32.powi(-125) {
+                // The package lets the exponent of such a block wrap around.
+                assert_eq!(actual[0], 0, "block {block}");
+                continue;
+            }
             assert_eq!(actual, expected, "{dtype} block {block}: {values:?}");
         }
         checked += 1;
     }
-    assert_eq!(checked, 7);
+    assert_eq!(checked, 8);
 }
 
 #[test]

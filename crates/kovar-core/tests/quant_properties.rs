@@ -107,15 +107,42 @@ proptest! {
     /// the grid over the range, so a sub-block's error is at most sqrt(2) times the largest error
     /// of that grid: half a step of `2 / 15` or `2 / 31`, a whole one of `1 / 32` for Q6_K. Rounding
     /// the scales and minima to 6 bits (8 for Q6_K) adds half a unit times the largest code. That
-    /// is 0.12, 0.07 and 0.05 of the magnitude, plus `SUBNORMAL` per product of scale and code.
+    /// is 0.12, 0.07 and 0.05 of the magnitude, plus `SUBNORMAL` per product of scale and code. In
+    /// the same way Q2_K, whose scales and minima have 4 bits, errs by 0.57 and Q3_K by 0.39. Of
+    /// IQ4_XS the largest error of the grid is 14 / 127, the distance to the last level.
     #[test]
     fn super_blocks_err_by_a_bounded_share_of_their_magnitude(values in values()) {
-        for (dtype, share) in [(DType::Q4K, 0.12), (DType::Q5K, 0.07), (DType::Q6K, 0.05)] {
+        for (dtype, share) in [
+            (DType::Q2K, 0.57),
+            (DType::Q3K, 0.39),
+            (DType::Q4K, 0.12),
+            (DType::Q5K, 0.07),
+            (DType::Q6K, 0.05),
+            (DType::IQ4XS, 0.2),
+        ] {
             let decoded = round_trip(dtype, &values);
             let errors = values.iter().zip(&decoded).map(|(value, decoded)| value - decoded);
             let rms = (errors.map(|error| error * error).sum::<f32>() / 256.0).sqrt();
             let bound = share * max_magnitude(&values) + 128.0 * 32.0 * SUBNORMAL;
             prop_assert!(rms <= bound, "{dtype}: {rms} above {bound}");
+        }
+    }
+
+    /// IQ4_NL as IQ4_XS above, a block having an f16 of its own. MXFP4: a quarter of the block's
+    /// largest magnitude `a` for each element, as the largest level is at least 3/4 of `a` and
+    /// levels are at most `a / 2` apart.
+    #[test]
+    fn blocks_of_levels_err_by_a_bounded_share_of_their_magnitude(values in values()) {
+        let iq4 = round_trip(DType::IQ4NL, &values);
+        let mxfp4 = round_trip(DType::MXFP4, &values);
+        for ((values, iq4), mxfp4) in values.chunks(32).zip(iq4.chunks(32)).zip(mxfp4.chunks(32)) {
+            let largest = max_magnitude(values);
+            let errors = values.iter().zip(iq4).map(|(value, decoded)| value - decoded);
+            let rms = (errors.map(|error| error * error).sum::<f32>() / 32.0).sqrt();
+            prop_assert!(rms <= 0.16 * largest + 127.0 * SUBNORMAL, "IQ4_NL: {rms} of {largest}");
+            for (value, decoded) in values.iter().zip(mxfp4) {
+                prop_assert!((value - decoded).abs() <= largest / 4.0, "MXFP4: {value} {decoded}");
+            }
         }
     }
 
@@ -131,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 4 * 256)) {
+    fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 8 * 256)) {
         for dtype in codecs() {
             let needed = dtype.bytes_for(256).unwrap();
             let mut out = vec![0.0; 256];
@@ -157,7 +184,8 @@ proptest! {
         for dtype in codecs() {
             let once = round_trip(dtype, &values);
             let twice = round_trip(dtype, &[values.as_slice(), values.as_slice()].concat());
-            prop_assert_eq!([once.as_slice(), once.as_slice()].concat(), twice);
+            let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|x| x.to_bits()).collect() };
+            prop_assert_eq!([bits(&once), bits(&once)].concat(), bits(&twice));
         }
     }
 }
@@ -189,12 +217,14 @@ fn one_non_finite_element_spoils_its_block_and_no_other() {
 }
 
 #[test]
-fn scales_beyond_f16_spoil_their_block() {
+fn scales_beyond_their_format_spoil_their_block() {
     let ramp = |magnitude: f32| -> Vec<f32> {
         let value = |i| (i as f32 / 127.5 - 1.0) * magnitude;
         (0..256).map(value).collect()
     };
-    for dtype in codecs().filter(|dtype| dtype.is_quantized()) {
+    // The scales of MXFP4 reach as far as f32.
+    let f16_scales = |dtype: &DType| dtype.is_quantized() && *dtype != DType::MXFP4;
+    for dtype in codecs().filter(f16_scales) {
         for magnitude in [1e12, 3e38] {
             let decoded = round_trip(dtype, &ramp(magnitude));
             assert!(decoded.iter().all(|value| !value.is_finite()), "{dtype}");
@@ -224,9 +254,14 @@ fn gaussian_weights_keep_the_error_of_the_reference_encoders() {
     let values = gaussian_values(256 * 200);
     let power: f32 = values.iter().map(|value| value * value).sum();
     let limits = [
+        (DType::Q2K, 0.0867 * 1.02),
+        (DType::Q3K, 0.0226 * 1.02),
         (DType::Q4K, 0.0051 * 1.02),
         (DType::Q5K, 0.00131 * 1.02),
         (DType::Q6K, 0.000316 * 1.02),
+        (DType::IQ4NL, 0.00571 * 1.02),
+        (DType::IQ4XS, 0.0058 * 1.02),
+        (DType::MXFP4, 0.01323 * 1.02),
     ];
     for (dtype, limit) in limits {
         let decoded = round_trip(dtype, &values);
@@ -275,11 +310,4 @@ fn wrong_sizes_are_errors_that_name_them() {
         assert_eq!(decode(dtype, &[], &mut []), Ok(()));
         assert_eq!(encode(dtype, &[], &mut []), Ok(()));
     }
-}
-
-#[test]
-fn integers_have_no_codec() {
-    let error = Err(CodecError::NotNumeric { dtype: DType::I32 });
-    assert_eq!(decode(DType::I32, &[0; 4], &mut [0.0]), error);
-    assert_eq!(encode(DType::I32, &[0.0], &mut [0; 4]), error);
 }

@@ -124,7 +124,10 @@ fn progressions_stay_within_their_dtype() {
     assert_eq!(attribute_of(beyond), "the last element");
     assert_eq!(attribute_of(g.arange(0.5, 1.0, 4, DType::I32)), "start");
     assert_eq!(attribute_of(g.arange(0.0, 0.5, 4, DType::I32)), "step");
-    assert_eq!(attribute_of(g.arange(0.0, 1.0, 4, DType::F16)), "start");
+    assert!(matches!(
+        g.arange(0.0, 1.0, 4, DType::F16),
+        Err(GraphError::ResultDType { .. })
+    ));
     assert_eq!(attribute_of(g.arange(0.0, f64::NAN, 1, DType::F32)), "step");
     let beyond = g.arange(0.0, 1e38, 9, DType::F32);
     assert_eq!(attribute_of(beyond), "the last element");

@@ -72,8 +72,10 @@ fn cases(dtypes: &'static [DType]) -> impl Iterator<Item = Case> {
 }
 
 fn quantized() -> impl Iterator<Item = Case> {
-    use DType::{Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
-    cases(&[Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4K, Q5K, Q6K])
+    use DType::{IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
+    cases(&[
+        Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2K, Q3K, Q4K, Q5K, Q6K, IQ4NL, IQ4XS, MXFP4,
+    ])
 }
 
 fn floats() -> impl Iterator<Item = Case> {

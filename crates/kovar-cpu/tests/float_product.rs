@@ -4,6 +4,7 @@ mod common;
 
 use common::{Random, nmse};
 use kovar_core::DType;
+use kovar_core::ops::dtypes::FACTORS;
 use kovar_core::quant;
 use kovar_cpu::buffer::AlignedBytes;
 use kovar_cpu::pool::ThreadPool;
@@ -14,7 +15,7 @@ use kovar_cpu::simd::SimdLevel;
 fn every_level_agrees_with_the_f64_product() {
     let mut random = Random(1);
     let pool = ThreadPool::new(2).unwrap();
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
+    for dtype in FACTORS.iter().copied() {
         let float = FloatDType::try_from(dtype).unwrap();
         for (n, k) in [(1, 1), (5, 33), (37, 100), (130, 64)] {
             let w_stride = k + 3;
@@ -52,6 +53,45 @@ fn every_level_agrees_with_the_f64_product() {
                         error <= 1e-10,
                         "{level} {dtype} m={m} n={n} k={k}: {error:e}"
                     );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_an_8_bit_float_is_multiplied_as_its_number() {
+    let pool = ThreadPool::new(1).unwrap();
+    // Rows of one number among zeros, at every place of a vector and behind the last whole one.
+    let k = 37;
+    for dtype in [DType::F8E4M3, DType::F8E5M2] {
+        let mut file = vec![0; 256 * k];
+        for (bits, row) in (0..=255).zip(file.chunks_exact_mut(k)) {
+            row[usize::from(bits) % k] = bits;
+        }
+        let bytes: Vec<u8> = (0..=255).collect();
+        let mut expected = vec![0.0; 256];
+        quant::decode(dtype, &bytes, &mut expected).unwrap();
+        let float = FloatDType::try_from(dtype).unwrap();
+        let w = FloatMatrix::new(&file, float, 256, k, k).unwrap();
+        for m in [1, 12] {
+            let x = vec![1.0; m * k];
+            for level in SimdLevel::available() {
+                let mut y = vec![f32::NAN; m * 256];
+                let bytes = FloatMatrix::scratch_bytes(pool.n_threads(), m);
+                let mut scratch = AlignedBytes::zeroed(bytes).unwrap();
+                w.multiply(
+                    Kernels::for_level(level).unwrap(),
+                    &pool,
+                    Rows::new(&x, m, k, k).unwrap(),
+                    RowsMut::new(&mut y, m, 256, 256).unwrap(),
+                    scratch.as_mut_slice(),
+                )
+                .unwrap();
+                for (i, actual) in y.iter().enumerate() {
+                    let number = expected[i % 256];
+                    let same = *actual == number || actual.is_nan() && number.is_nan();
+                    assert!(same, "{level} {dtype} {:02x}: {actual}", i % 256);
                 }
             }
         }

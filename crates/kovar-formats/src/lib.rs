@@ -6,14 +6,21 @@
 //! ([`HostBytes`](kovar_core::HostBytes)); nothing is copied.
 
 pub mod gguf;
+mod hugging_face;
 mod index;
 mod mmap;
+mod model_file;
 pub mod quantize;
+mod replace;
 pub mod safetensors;
 pub mod synth;
 
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
+pub use hugging_face::HuggingFaceError;
 pub use mmap::map_file;
+pub use model_file::{
+    LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError,
+};
 pub use safetensors::{SafeTensors, SafeTensorsError};
 
 /// The most dims a tensor of a file may have: as many as a kovar layout.

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use kovar_core::HostBytes;
-use kovar_formats::safetensors::{ReadError, SafeTensors, SafeTensorsError, TensorDType};
+use kovar_core::ops::dtypes::PLAIN;
+use kovar_core::{DType, HostBytes};
+use kovar_formats::safetensors::{
+    ReadError, SafeTensors, SafeTensorsError, SafeTensorsWriteError, SafeTensorsWriter, TensorDType,
+};
 
 fn file(header: &str, data_len: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -183,5 +186,144 @@ fn every_damaged_file_gives_an_error_that_names_the_tensor() {
     ];
     for (bytes, expected) in cases {
         assert_eq!(error(bytes), expected);
+    }
+}
+
+/// One byte pattern for each element size.
+fn data(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i * 37 + 1) as u8).collect()
+}
+
+#[test]
+fn tensors_of_every_plain_dtype_come_back() {
+    let mut writer = SafeTensorsWriter::new();
+    writer
+        .metadata("format", "pt")
+        .metadata("note", "a \"b\"\n");
+    let shapes: [&[usize]; 4] = [&[], &[0, 7], &[3], &[2, 1, 5]];
+    let mut expected = Vec::new();
+    for dtype in PLAIN {
+        for (i, dims) in shapes.into_iter().enumerate() {
+            let name = format!("{}.{i}", dtype.name());
+            let bytes = data(dtype.bytes_for(dims.iter().product()).unwrap());
+            writer.tensor(&name, *dtype, dims, bytes.clone()).unwrap();
+            expected.push((name, *dtype, dims, bytes));
+        }
+    }
+    let written = writer.to_bytes().unwrap();
+    let header = u64::from_le_bytes(*written.first_chunk().unwrap());
+    assert_eq!(header % 8, 0);
+    let file = read(written).unwrap();
+    assert_eq!(file.metadata()["note"], "a \"b\"\n");
+    assert_eq!(file.tensors().len(), expected.len());
+    for (name, dtype, dims, bytes) in expected {
+        let tensor = file.tensor(&name).unwrap();
+        assert_eq!(tensor.to_dtype(), Ok(dtype), "{name}");
+        assert_eq!(tensor.dims(), dims, "{name}");
+        assert_eq!(tensor.bytes().as_slice(), bytes, "{name}");
+        let size = dtype.block_bytes();
+        assert!(tensor.range().start.is_multiple_of(size), "{name}");
+    }
+}
+
+#[test]
+fn files_are_laid_out_as_the_reference_does() {
+    let mut writer = SafeTensorsWriter::new();
+    for (name, dtype) in [
+        ("a", DType::U8),
+        ("b", DType::F32),
+        ("c", DType::F32),
+        ("d", DType::I64),
+    ] {
+        let bytes = vec![name.as_bytes()[0]; dtype.block_bytes()];
+        writer.tensor(name, dtype, &[1], bytes).unwrap();
+    }
+    let bytes = writer.to_bytes().unwrap();
+    let header = "{\"d\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},\
+                  \"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},\
+                  \"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]},\
+                  \"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[16,17]}}";
+    let padded = header.len().next_multiple_of(8);
+    assert_eq!(bytes[..8], (padded as u64).to_le_bytes());
+    assert_eq!(&bytes[8..8 + header.len()], header.as_bytes());
+    assert_eq!(&bytes[8 + padded..], b"ddddddddbbbbcccca");
+}
+
+#[test]
+fn a_written_file_replaces_its_own_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    let mut writer = SafeTensorsWriter::new();
+    writer.tensor("w", DType::I16, &[2], data(4)).unwrap();
+    writer.write_file(&path).unwrap();
+    let first = SafeTensors::open(&path).unwrap();
+    let tensor = first.tensor("w").unwrap();
+    let mut again = SafeTensorsWriter::new();
+    again
+        .tensor_bytes("v", TensorDType::U16, &[2, 1], tensor.bytes())
+        .unwrap();
+    again.write_file(&path).unwrap();
+    let second = SafeTensors::open(&path).unwrap();
+    assert_eq!(second.tensor("v").unwrap().bytes().as_slice(), data(4));
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(files, 1, "the partial file is still there");
+    let nowhere = dir.path().join("no/such/folder");
+    assert!(matches!(
+        writer.write_file(nowhere),
+        Err(SafeTensorsWriteError::Create { .. })
+    ));
+}
+
+#[test]
+fn what_cannot_be_written_or_computed_with_is_named() {
+    let mut writer = SafeTensorsWriter::new();
+    let mut refused = |name: &str, dtype, dims: &[usize], bytes| {
+        let error = writer.tensor(name, dtype, dims, vec![0; bytes]);
+        error.unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("t", DType::Q8_0, &[32], 34),
+        "tensor \"t\" has dtype Q8_0, which safetensors lacks"
+    );
+    assert_eq!(
+        refused("t", DType::F64, &[2], 15),
+        "tensor \"t\" takes 16 bytes, 15 were given"
+    );
+    assert_eq!(
+        refused("t", DType::F64, &[0, usize::MAX], 0),
+        "tensor \"t\" of F64 cannot have dims [0, 18446744073709551615]"
+    );
+    assert_eq!(
+        refused("t", DType::U8, &[1; 7], 1),
+        "tensor \"t\" of U8 cannot have dims [1, 1, 1, 1, 1, 1, 1]"
+    );
+    assert_eq!(
+        refused("__metadata__", DType::U8, &[1], 1),
+        "a tensor cannot be called \"__metadata__\""
+    );
+    writer.tensor("t", DType::U8, &[1], vec![0]).unwrap();
+    writer.tensor("t", DType::F32, &[1], vec![0; 4]).unwrap();
+    assert_eq!(
+        writer.to_bytes().unwrap_err().to_string(),
+        "tensor \"t\" given twice"
+    );
+    for (dtype, size) in [
+        ("U16", 2),
+        ("U32", 4),
+        ("U64", 8),
+        ("C64", 8),
+        ("F8_E8M0", 1),
+    ] {
+        let header =
+            format!(r#"{{"t":{{"dtype":"{dtype}","shape":[1],"data_offsets":[0,{size}]}}}}"#);
+        let file = read(file(&header, size)).unwrap();
+        let tensor = file.tensor("t").unwrap();
+        assert_eq!(
+            tensor.to_dtype().unwrap_err().to_string(),
+            format!(
+                "tensor \"t\" is {dtype}, which kovar does not compute with; it takes F32, F16, \
+                 BF16, I32, I8, F64, F8_E4M3, F8_E5M2, U8, I16, I64, BOOL"
+            )
+        );
     }
 }

@@ -84,6 +84,18 @@ pub enum SessionError {
         /// Bytes given.
         found: usize,
     },
+    /// Bytes that a state does not have.
+    #[error("state `{name}` has {bytes} bytes, not {len} from byte {start} on")]
+    StateRange {
+        /// The state's name.
+        name: String,
+        /// Its size.
+        bytes: usize,
+        /// The first byte asked for.
+        start: usize,
+        /// Bytes asked for.
+        len: usize,
+    },
     /// A plan that breaks an invariant: a defect of a pass.
     #[error("the plan is wrong: {0}")]
     Invalid(#[from] Violation),

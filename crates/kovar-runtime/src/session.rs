@@ -242,8 +242,7 @@ impl Session {
         let _guard = self.shared.acquire()?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
-        let backend = self.backend(&state)?;
-        Ok(backend.queue().read_into(&state.buffer, 0, bytes)?)
+        self.read(&state, 0, bytes)
     }
 
     /// Overwrites a whole state, for the runs to come.
@@ -255,8 +254,51 @@ impl Session {
         let _guard = self.shared.acquire()?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
-        let backend = self.backend(&state)?;
-        Ok(backend.queue().write(&state.buffer, 0, bytes)?)
+        self.write(&state, 0, bytes)
+    }
+
+    /// Reads the bytes of a state from byte `start` on, as the runs so far left them.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownState`], [`SessionError::StateRange`], [`SessionError::Busy`], a
+    /// device's.
+    pub fn read_state_range(
+        &self,
+        name: &str,
+        start: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), SessionError> {
+        let _guard = self.shared.acquire()?;
+        let state = self.shared.states().get(name)?.clone();
+        check_range(&state, start, bytes.len())?;
+        self.read(&state, start, bytes)
+    }
+
+    /// Overwrites the bytes of a state from byte `start` on, for the runs to come.
+    ///
+    /// # Errors
+    /// [`SessionError::UnknownState`], [`SessionError::StateRange`], [`SessionError::Busy`], a
+    /// device's.
+    pub fn write_state_range(
+        &self,
+        name: &str,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<(), SessionError> {
+        let _guard = self.shared.acquire()?;
+        let state = self.shared.states().get(name)?.clone();
+        check_range(&state, start, bytes.len())?;
+        self.write(&state, start, bytes)
+    }
+
+    fn read(&self, state: &State, start: usize, bytes: &mut [u8]) -> Result<(), SessionError> {
+        let queue = self.backend(state)?.queue();
+        Ok(queue.read_into(&state.buffer, start, bytes)?)
+    }
+
+    fn write(&self, state: &State, start: usize, bytes: &[u8]) -> Result<(), SessionError> {
+        let queue = self.backend(state)?.queue();
+        Ok(queue.write(&state.buffer, start, bytes)?)
     }
 
     fn zero(&self, state: &State) -> Result<(), SessionError> {
@@ -277,6 +319,19 @@ fn check_size(state: &State, found: usize) -> Result<(), SessionError> {
         name: state.info.name.clone(),
         expected: state.info.bytes,
         found,
+    })
+}
+
+fn check_range(state: &State, start: usize, len: usize) -> Result<(), SessionError> {
+    let end = start.checked_add(len);
+    if end.is_some_and(|end| end <= state.info.bytes) {
+        return Ok(());
+    }
+    Err(SessionError::StateRange {
+        name: state.info.name.clone(),
+        bytes: state.info.bytes,
+        start,
+        len,
     })
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | get_rows | | 1e-12 | decoding is exact up to the order of two f32 roundings |
 //! | copy, set_rows | F32, F16, BF16 | 1e-12 | the oracle rounds too, so only a wrong rounding differs |
+//! | get_rows, copy, set_rows, concat, pad, repeat | F64, 8-bit floats, integers, Bool | 0 | every backend rounds as the oracle does, if at all |
 //! | copy | the dtype of `x` | 1e-12 | nothing is rounded, not even blocks |
 //! | copy, set_rows | Q8_0 | 1e-5 | a quotient that is a tie may fall to either code |
 //! | arange, timestep_embedding | | 1e-12 | angles to f64, one f32 rounding |
@@ -27,6 +28,7 @@
 //! | matmul_id | | as matmul | it is one for each token |
 //! | matmul | quantised weight | 5e-4, and 1e-7 to the oracle with 8-bit activations | the rounding of a block of 32 to 127 steps |
 
+use kovar_core::ops::dtypes::FLOATS;
 use kovar_core::ops::{Conv2d, ConvTranspose2d, Gemm, Matmul, MatmulId, Op, Precision};
 use kovar_core::{DType, NodeRef};
 
@@ -67,7 +69,18 @@ pub fn limits_of(node: NodeRef<'_>, output: DType) -> Limits {
         _ => 0.0,
     };
     let half_products = |i| matches!(dtype_of(i), DType::F16 | DType::Q8_0);
+    let exact = output.is_integer() || output.is_float() && !FLOATS.contains(&output);
     let plain = match node.op() {
+        Op::GetRows(_)
+        | Op::Copy(_)
+        | Op::SetRows(_)
+        | Op::Concat(_)
+        | Op::Pad(_)
+        | Op::Repeat(_)
+            if exact =>
+        {
+            0.0
+        }
         Op::GetRows(_) => 1e-12,
         Op::Copy(_) if dtype_of(0) == output => 1e-12,
         Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,

@@ -2,7 +2,7 @@
 
 use kovar_core::{DType, Value};
 
-use crate::tensor::{TensorData, TensorError, unit_offsets, write_value};
+use crate::tensor::{TensorData, TensorError, unit_offsets, write_units, write_value};
 
 /// A generator of random numbers whose stream is fixed for good (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ pub enum Fill {
     Values(Vec<f64>),
     /// These integers, row-major.
     Indices(Vec<i64>),
+    /// These bytes as they are stored, elements or blocks row-major.
+    Bytes(Vec<u8>),
 }
 
 /// Writes `fill` into the window that `value` names of its storage's bytes, and nothing else.
@@ -84,6 +86,9 @@ pub fn fill_value(
     let dims = value.dims();
     if *fill == Fill::RandomBlocks && value.dtype.is_quantized() {
         return fill_blocks(value, random, storage);
+    }
+    if let Fill::Bytes(bytes) = fill {
+        return write_units(value, bytes, None, storage);
     }
     let data = match fill {
         Fill::Indices(ids) => TensorData::ints(dims, ids.clone())?,
@@ -100,7 +105,10 @@ pub fn fill_value(
 fn sample(fill: &Fill, dtype: DType, row: usize, column: usize, random: &mut Random) -> f64 {
     let gaussian = random.gaussian();
     let denormal = match dtype {
+        DType::F64 => 1e-309,
         DType::F32 | DType::BF16 => 1e-39,
+        DType::F8E4M3 => 5e-3,
+        DType::F8E5M2 => 2e-5,
         _ => 2e-6,
     };
     let near = (0.5 + random.unit() / 2.0).copysign(gaussian);
@@ -118,10 +126,10 @@ fn sample(fill: &Fill, dtype: DType, row: usize, column: usize, random: &mut Ran
 }
 
 impl Fill {
-    /// [`Fill::Large`] of a size whose square the dtype can hold.
+    /// [`Fill::Large`] of a size whose square the dtype can hold, if it is not of 8 bits.
     pub fn large(dtype: DType) -> Self {
         match dtype {
-            DType::F32 | DType::BF16 => Self::Large(1e12),
+            DType::F64 | DType::F32 | DType::BF16 => Self::Large(1e12),
             _ => Self::Large(200.0),
         }
     }
@@ -130,8 +138,10 @@ impl Fill {
 /// The byte offsets of the f16 fields in a block.
 fn scale_fields(dtype: DType) -> &'static [usize] {
     match dtype {
-        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => &[0],
+        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 | DType::IQ4NL | DType::IQ4XS => &[0],
         DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[0, 2],
+        DType::Q2K => &[80, 82],
+        DType::Q3K => &[108],
         DType::Q6K => &[208],
         _ => &[],
     }
@@ -153,6 +163,10 @@ fn fill_blocks(value: &Value, random: &mut Random, storage: &mut [u8]) -> Result
             let exponent = 7 + random.below(4) as u16;
             let bits = (random.bits() as u16 & 0x83ff) | exponent << 10;
             block[field..field + 2].copy_from_slice(&bits.to_le_bytes());
+        }
+        if value.dtype == DType::MXFP4 {
+            // A power of two between 2^-8 and 2^-5.
+            block[0] = 120 + random.below(4) as u8;
         }
     }
     Ok(())

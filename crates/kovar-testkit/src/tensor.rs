@@ -1,7 +1,7 @@
 //! Logical tensors, and the way between them and the bytes of a strided value.
 
 use kovar_core::error::CodecError;
-use kovar_core::{DType, Value, quant};
+use kovar_core::{DType, Value, plain, quant};
 
 use crate::metrics::index_tuple;
 
@@ -10,7 +10,7 @@ use crate::metrics::index_tuple;
 pub enum Elements {
     /// Of a floating-point or quantised value.
     Float(Vec<f64>),
-    /// Of an I32 or I8 value.
+    /// Of an integer value, or of Bool as 0 and 1.
     Int(Vec<i64>),
 }
 
@@ -282,37 +282,40 @@ fn outside(value: &Value, end: usize, storage: &[u8]) -> TensorError {
 }
 
 fn decode(dtype: DType, packed: &[u8]) -> Result<Elements, TensorError> {
-    if dtype == DType::I32 {
-        let (units, _) = packed.as_chunks();
-        let ints = units.iter().map(|unit| i32::from_le_bytes(*unit).into());
-        return Ok(Elements::Int(ints.collect()));
+    let n = packed.len() / dtype.block_bytes() * dtype.block_len();
+    if dtype.is_integer() {
+        let mut ints = vec![0; n];
+        plain::decode_i64(dtype, packed, &mut ints)?;
+        return Ok(Elements::Int(ints));
     }
-    if dtype == DType::I8 {
-        let ints = packed.iter().map(|&byte| i64::from(byte as i8));
-        return Ok(Elements::Int(ints.collect()));
+    let mut values = vec![0.0; n];
+    if dtype.is_float() {
+        plain::decode_f64(dtype, packed, &mut values)?;
+    } else {
+        let mut decoded = vec![0.0; n];
+        quant::decode(dtype, packed, &mut decoded)?;
+        values = decoded.into_iter().map(f64::from).collect();
     }
-    let mut values = vec![0.0; packed.len() / dtype.block_bytes() * dtype.block_len()];
-    quant::decode(dtype, packed, &mut values)?;
-    Ok(Elements::Float(values.into_iter().map(f64::from).collect()))
+    Ok(Elements::Float(values))
 }
 
 fn encode(dtype: DType, data: &TensorData) -> Result<Vec<u8>, TensorError> {
-    if dtype == DType::I32 {
-        let ints = data.indices()?.iter();
-        return Ok(ints.flat_map(|&v| (v as i32).to_le_bytes()).collect());
-    }
-    if dtype == DType::I8 {
-        return Ok(data.indices()?.iter().map(|&v| v as u8).collect());
-    }
-    let values: Vec<f32> = data.values()?.iter().map(|&v| v as f32).collect();
+    let elements = match &data.elements {
+        Elements::Int(ints) => ints.len(),
+        Elements::Float(values) => values.len(),
+    };
     let bytes = dtype
-        .bytes_for(values.len())
-        .ok_or(CodecError::PartialBlock {
-            dtype,
-            elements: values.len(),
-        })?;
+        .bytes_for(elements)
+        .ok_or(CodecError::PartialBlock { dtype, elements })?;
     let mut packed = vec![0; bytes];
-    quant::encode(dtype, &values, &mut packed)?;
+    if dtype.is_integer() {
+        plain::encode_i64(dtype, data.indices()?, &mut packed)?;
+    } else if dtype.is_float() {
+        plain::encode_f64(dtype, data.values()?, &mut packed)?;
+    } else {
+        let values: Vec<f32> = data.values()?.iter().map(|&v| v as f32).collect();
+        quant::encode(dtype, &values, &mut packed)?;
+    }
     Ok(packed)
 }
 

@@ -2,12 +2,15 @@
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
+use kovar_core::ops::dtypes::{FLOATS, WEIGHTS};
 use kovar_core::{DType, Graph, ScalarId, ValueId};
-use kovar_formats::{Gguf, MetadataError};
+use kovar_formats::{MetadataError, ModelFile};
 
-use crate::llama::{self, Llama};
-use crate::qwen2::{self, Qwen2};
-use crate::qwen3::{self, Qwen3};
+use crate::decoder::Decoder;
+use crate::llama::LLAMA;
+use crate::qwen2::QWEN2;
+use crate::qwen3::QWEN3;
+use crate::rwkv7::{self, Rwkv7};
 
 /// The sizes of one compiled step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,21 +21,58 @@ pub struct StepShape {
     pub n_outputs: usize,
 }
 
+/// What a model keeps of the tokens before the ones that it is given.
+#[derive(Clone, Copy, Debug)]
+pub enum Memory<'a> {
+    /// The keys and values of every token, a row of a cache each, at positions that a rotary
+    /// embedding of these angles tells apart. Rows can be overwritten, so a text can be cut back.
+    Caches {
+        /// The angles.
+        rope: &'a RopeSpec,
+    },
+    /// States of a fixed size that every token changes: there is no way back, and no end.
+    States,
+}
+
+/// The caches of a step; a model with states of a fixed size has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheShape {
+    /// Rows: the most tokens that a text may have.
+    pub rows: usize,
+    /// The dtype of keys and values.
+    pub dtype: DType,
+}
+
 /// The graph of one step and what the caller fills in before each run.
 #[derive(Clone, Debug)]
 pub struct StepGraph {
-    /// The operations.
+    /// The operations. They take one run-time scalar, see [`StepTokens`].
     pub graph: Graph,
     /// I32 `[n_tokens]`: token ids; anything for a token that isn't there.
     pub ids: ValueId,
-    /// I32 `[n_tokens]`: positions in the context, -1 for a token that isn't there.
-    pub positions: ValueId,
-    /// F32 `[n_tokens, n_rot / 2, 2]`: cos and sin for each position.
-    pub rope_table: ValueId,
-    /// How many rows of the caches are valid once this step's are written.
-    pub kv_len: ScalarId,
+    /// How the step knows which tokens are there.
+    pub tokens: StepTokens,
     /// What is there if the step has outputs.
     pub outputs: Option<StepOutputs>,
+}
+
+/// How a step knows which of its tokens are there, and what came before them.
+#[derive(Clone, Copy, Debug)]
+pub enum StepTokens {
+    /// For [`Memory::Caches`].
+    Positions {
+        /// I32 `[n_tokens]`: positions in the context, -1 for a token that isn't there.
+        positions: ValueId,
+        /// F32 `[n_tokens, n_rot / 2, 2]`: cos and sin for each position.
+        rope_table: ValueId,
+        /// How many rows of the caches are valid once this step's are written.
+        kv_len: ScalarId,
+    },
+    /// For [`Memory::States`].
+    Count {
+        /// How many of the tokens are there, the first ones.
+        n_valid: ScalarId,
+    },
 }
 
 /// The output part of a step.
@@ -55,27 +95,36 @@ pub trait Architecture: Send + Sync {
     /// The context length that the model was trained for, in tokens.
     fn trained_context(&self) -> usize;
 
-    /// The angles of its rotary embedding.
-    fn rope(&self) -> &RopeSpec;
+    /// What it keeps of earlier tokens.
+    fn memory(&self) -> Memory<'_>;
 
-    /// The graph of a step over caches of `context` rows of `cache_dtype`.
+    /// The graph of a step.
+    ///
+    /// # Errors
+    /// A tensor that the file lacks, or sizes that make no graph.
     fn step(
         &self,
         weights: &Weights<'_>,
         shape: StepShape,
-        context: usize,
-        cache_dtype: DType,
+        caches: CacheShape,
     ) -> Result<StepGraph, GraphError>;
 }
 
 /// Reads an architecture from the metadata of a file.
-type Reader = fn(&Gguf) -> Result<Box<dyn Architecture>, ArchitectureError>;
+type Reader = fn(&ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError>;
 
 /// One row per architecture: its name in `general.architecture`, and its reader.
 const ARCHITECTURES: &[(&str, Reader)] = &[
-    (llama::NAME, |file| Ok(Box::new(Llama::from_gguf(file)?))),
-    (qwen2::NAME, |file| Ok(Box::new(Qwen2::from_gguf(file)?))),
-    (qwen3::NAME, |file| Ok(Box::new(Qwen3::from_gguf(file)?))),
+    (LLAMA.name, |file| {
+        Ok(Box::new(Decoder::read(file, &LLAMA)?))
+    }),
+    (QWEN2.name, |file| {
+        Ok(Box::new(Decoder::read(file, &QWEN2)?))
+    }),
+    (QWEN3.name, |file| {
+        Ok(Box::new(Decoder::read(file, &QWEN3)?))
+    }),
+    (rwkv7::NAME, |file| Ok(Box::new(Rwkv7::read(file)?))),
 ];
 
 /// The names of all architectures that kovar runs.
@@ -137,7 +186,7 @@ fn known() -> String {
 ///
 /// # Errors
 /// See [`ArchitectureError`].
-pub fn read_architecture(file: &Gguf) -> Result<Box<dyn Architecture>, ArchitectureError> {
+pub fn read_architecture(file: &ModelFile) -> Result<Box<dyn Architecture>, ArchitectureError> {
     let name = file.metadata().require_str("general.architecture")?;
     let Some((_, reader)) = ARCHITECTURES.iter().find(|(known, _)| *known == name) else {
         return Err(ArchitectureError::Unknown {
@@ -154,7 +203,7 @@ pub fn read_architecture(file: &Gguf) -> Result<Box<dyn Architecture>, Architect
 pub struct TensorRule {
     /// Its name in the file.
     pub name: String,
-    /// Its dims, outermost first.
+    /// Its dims, outermost first; outer dims of 1 don't count.
     pub dims: Vec<usize>,
     /// Whether a file may lack it.
     pub optional: bool,
@@ -175,9 +224,14 @@ impl TensorRule {
 
     /// A vector of plain floats that the file must have.
     pub fn vector(name: impl Into<String>, n: usize) -> Self {
+        Self::floats(name, &[n])
+    }
+
+    /// Plain floats that the file must have.
+    pub fn floats(name: impl Into<String>, dims: &[usize]) -> Self {
         Self {
             name: name.into(),
-            dims: vec![n],
+            dims: dims.to_vec(),
             optional: false,
             plain: true,
         }
@@ -190,27 +244,34 @@ impl TensorRule {
     }
 }
 
-fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
+fn without_outer_ones(dims: &[usize]) -> &[usize] {
+    let ones = dims.iter().take_while(|&&dim| dim == 1).count();
+    dims.get(ones..).unwrap_or_default()
+}
+
+fn check_tensors(file: &ModelFile, rules: &[TensorRule]) -> Result<(), ArchitectureError> {
     let mut faults = Vec::new();
     for rule in rules {
         match file.tensor(&rule.name) {
-            Some(tensor) if tensor.dims() != rule.dims => faults.push(format!(
-                "`{}` has dims {:?}, expected {:?}",
-                rule.name,
-                tensor.dims(),
-                rule.dims
-            )),
+            Some(tensor) if without_outer_ones(tensor.dims()) != without_outer_ones(&rule.dims) => {
+                faults.push(format!(
+                    "`{}` has dims {:?}, expected {:?}",
+                    rule.name,
+                    tensor.dims(),
+                    rule.dims
+                ))
+            }
             Some(tensor)
-                if !(tensor.dtype().is_float() || tensor.dtype().is_quantized() && !rule.plain) =>
+                if !if rule.plain { FLOATS } else { WEIGHTS }.contains(&tensor.dtype()) =>
             {
                 faults.push(format!(
                     "`{}` is {}, expected {}",
                     rule.name,
                     tensor.dtype(),
                     if rule.plain {
-                        "a plain float"
+                        "F32, F16 or BF16"
                     } else {
-                        "a float or quantised type"
+                        "a float of 32 bits or fewer, or a quantised type"
                     }
                 ));
             }
@@ -239,12 +300,12 @@ fn check_tensors(file: &Gguf, rules: &[TensorRule]) -> Result<(), ArchitectureEr
 /// The weights of a file, for building graphs.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
 }
 
 impl<'a> Weights<'a> {
     /// The tensors of `file`.
-    pub fn new(file: &'a Gguf) -> Self {
+    pub fn new(file: &'a ModelFile) -> Self {
         Self { file }
     }
 
@@ -264,5 +325,28 @@ impl<'a> Weights<'a> {
             dims: Vec::new(),
             reason: "the model file lacks it",
         })
+    }
+
+    /// The output part of a step whose hidden state is `x`, `[n_tokens, width]`: the logits of the
+    /// rows asked for, after `norm`. The head is `output.weight`, or the embeddings where the file
+    /// has none.
+    pub(crate) fn outputs(
+        &self,
+        g: &mut Graph,
+        shape: StepShape,
+        x: ValueId,
+        embeddings: ValueId,
+        norm: impl FnOnce(&mut Graph, ValueId) -> Result<ValueId, GraphError>,
+    ) -> Result<Option<StepOutputs>, GraphError> {
+        if shape.n_outputs == 0 {
+            return Ok(None);
+        }
+        let rows = g.input("rows", DType::I32, &[shape.n_outputs])?;
+        let x = g.get_rows(x, rows)?;
+        let x = norm(g, x)?;
+        let head = self.get(g, "output.weight")?.unwrap_or(embeddings);
+        let logits = g.matmul(head, x)?;
+        g.set_output(logits, "logits")?;
+        Ok(Some(StepOutputs { rows, logits }))
     }
 }

@@ -1,18 +1,33 @@
 //! What decoder-only transformers share: hyper-parameters, the step around their blocks, and the
-//! layers that blocks are made of. An architecture's own file says how its blocks attend.
+//! layers that blocks are made of. A family's own file says how its blocks attend.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Pairing, RopeSpec};
 use kovar_core::{DType, Graph, ScalarId, ValueId};
+use kovar_formats::ModelFile;
 
 use crate::architecture::{
-    ArchitectureError, StepGraph, StepOutputs, StepShape, TensorRule, Weights,
+    Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
+    TensorRule, Weights,
 };
 use crate::hyper::Hyper;
+
+/// What sets a family of decoders apart.
+#[derive(Debug)]
+pub(crate) struct Family {
+    /// The name in `general.architecture`.
+    pub(crate) name: &'static str,
+    /// The tensors of a block beside those that every decoder has, named within the block.
+    pub(crate) block_tensors: fn(&Decoder) -> Vec<TensorRule>,
+    /// How a block attends: takes its normalised hidden state, `[tokens, width]`, and gives what is
+    /// added to the hidden state.
+    pub(crate) attend: fn(&Layer<'_>, &mut Graph, ValueId) -> Result<ValueId, GraphError>,
+}
 
 /// The hyper-parameters of a pre-normalised decoder with grouped heads and rotary positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
+    family: &'static Family,
     pub(crate) vocab_len: usize,
     pub(crate) context: usize,
     pub(crate) n_layers: usize,
@@ -30,8 +45,12 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Reads the hyper-parameters from metadata.
-    pub(crate) fn read(hyper: &Hyper<'_>) -> Result<Self, ArchitectureError> {
+    /// Reads the hyper-parameters from the metadata of `file`.
+    pub(crate) fn read(
+        file: &ModelFile,
+        family: &'static Family,
+    ) -> Result<Self, ArchitectureError> {
+        let hyper = Hyper::new(file, family.name);
         hyper.refuse("expert_count", "mixture of experts")?;
         let width = hyper.size("embedding_length")?;
         let n_heads = hyper.size("attention.head_count")?;
@@ -66,6 +85,7 @@ impl Decoder {
             }
         };
         Ok(Self {
+            family,
             vocab_len: hyper.vocab_len("token_embd.weight")?,
             context: hyper.context()?,
             n_layers: hyper.layers()?,
@@ -86,12 +106,21 @@ impl Decoder {
         })
     }
 
-    /// The tensors that every such model has.
-    pub(crate) fn tensors(&self) -> Vec<TensorRule> {
+    /// Elements of a token's queries, keys and values in all heads.
+    pub(crate) fn qkv_widths(&self) -> [usize; 3] {
+        let kv = self.n_kv_heads;
+        [
+            self.n_heads * self.key_dim,
+            kv * self.key_dim,
+            kv * self.value_dim,
+        ]
+    }
+}
+
+impl Architecture for Decoder {
+    fn tensors(&self) -> Vec<TensorRule> {
         let (width, ffn) = (self.width, self.ffn_width);
-        let queries = self.n_heads * self.key_dim;
-        let keys = self.n_kv_heads * self.key_dim;
-        let values = self.n_kv_heads * self.value_dim;
+        let [queries, keys, values] = self.qkv_widths();
         let mixed = self.n_heads * self.value_dim;
         let mut rules = vec![
             TensorRule::matrix("token_embd.weight", self.vocab_len, width),
@@ -112,19 +141,32 @@ impl Decoder {
                 TensorRule::matrix(name("ffn_up.weight"), ffn, width),
                 TensorRule::matrix(name("ffn_down.weight"), width, ffn),
             ]);
+            let own = (self.family.block_tensors)(self).into_iter();
+            rules.extend(own.map(|rule| TensorRule {
+                name: name(&rule.name),
+                ..rule
+            }));
         }
         rules
     }
 
-    /// The step of a model whose blocks attend by `attend`, which takes the normalised hidden state
-    /// of a block, `[tokens, width]`, and gives what is added to the hidden state.
-    pub(crate) fn step(
+    fn vocab_len(&self) -> usize {
+        self.vocab_len
+    }
+
+    fn trained_context(&self) -> usize {
+        self.context
+    }
+
+    fn memory(&self) -> Memory<'_> {
+        Memory::Caches { rope: &self.rope }
+    }
+
+    fn step(
         &self,
         weights: &Weights<'_>,
         shape: StepShape,
-        context: usize,
-        cache_dtype: DType,
-        attend: impl Fn(&Layer<'_>, &mut Graph, ValueId) -> Result<ValueId, GraphError>,
+        caches: CacheShape,
     ) -> Result<StepGraph, GraphError> {
         let n = shape.n_tokens;
         let mut graph = Graph::new();
@@ -132,7 +174,7 @@ impl Decoder {
         let ids = g.input("ids", DType::I32, &[n])?;
         let positions = g.input("positions", DType::I32, &[n])?;
         let rope_table = g.input("rope_table", DType::F32, &[n, self.rope.n_rot / 2, 2])?;
-        let kv_len = g.scalar("kv_len", i32::try_from(context).unwrap_or(i32::MAX))?;
+        let kv_len = g.scalar("kv_len", i32::try_from(caches.rows).unwrap_or(i32::MAX))?;
         let embeddings = weights.require(g, "token_embd.weight")?;
 
         let mut x = g.get_rows(embeddings, ids)?;
@@ -144,34 +186,27 @@ impl Decoder {
                 positions,
                 rope_table,
                 kv_len,
-                context,
-                cache_dtype,
+                caches,
             };
             let normed = layer.norm(g, "attn_norm", x)?;
-            let attended = attend(&layer, g, normed)?;
+            let attended = (self.family.attend)(&layer, g, normed)?;
             x = add_in_place(g, attended, x)?;
             let fed = layer.feed_forward(g, x)?;
             x = add_in_place(g, fed, x)?;
         }
 
-        let outputs = if shape.n_outputs > 0 {
-            let rows = g.input("rows", DType::I32, &[shape.n_outputs])?;
-            let x = g.get_rows(x, rows)?;
+        let outputs = weights.outputs(g, shape, x, embeddings, |g, x| {
             let norm = weights.require(g, "output_norm.weight")?;
-            let x = g.rms_norm(x, norm, self.eps)?;
-            let head = weights.get(g, "output.weight")?.unwrap_or(embeddings);
-            let logits = g.matmul(head, x)?;
-            g.set_output(logits, "logits")?;
-            Some(StepOutputs { rows, logits })
-        } else {
-            None
-        };
+            g.rms_norm(x, norm, self.eps)
+        })?;
         Ok(StepGraph {
             graph,
             ids,
-            positions,
-            rope_table,
-            kv_len,
+            tokens: StepTokens::Positions {
+                positions,
+                rope_table,
+                kv_len,
+            },
             outputs,
         })
     }
@@ -185,8 +220,7 @@ pub(crate) struct Layer<'a> {
     positions: ValueId,
     rope_table: ValueId,
     kv_len: ScalarId,
-    context: usize,
-    cache_dtype: DType,
+    caches: CacheShape,
 }
 
 impl Layer<'_> {
@@ -291,8 +325,8 @@ impl Layer<'_> {
         let (heads, dim) = (dims.from_end(1), dims.from_end(0));
         let cache = g.state(
             &self.name("cache", part),
-            self.cache_dtype,
-            &[self.context, heads, dim],
+            self.caches.dtype,
+            &[self.caches.rows, heads, dim],
         )?;
         g.set_rows(cache, x, self.positions)?;
         batch_of_one(g, cache)
@@ -306,7 +340,7 @@ fn batch_of_one(g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
 }
 
 /// `a + b`, over `a`.
-fn add_in_place(g: &mut Graph, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+pub(crate) fn add_in_place(g: &mut Graph, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
     let kind = BinaryKind::Add;
     g.apply_in_place(Op::from(Binary { kind }), &[a, b])
 }

@@ -112,13 +112,14 @@ pub fn generate(
     let start = Instant::now();
     let kept = model.keep_prefix(prompt);
     let rest = &prompt[kept..];
-    check_room(model, rest)?;
+    // Before anything is evaluated.
+    model.check(rest)?;
     for &token in prompt {
         sampler.accept(token);
     }
     let mut flow = ControlFlow::Continue(());
     let mut done = 0;
-    for chunk in chunks(rest) {
+    for chunk in rest.chunks(PROMPT_CHUNK) {
         flow = on_progress(Progress::Prompt {
             done,
             total: rest.len(),
@@ -129,6 +130,8 @@ pub fn generate(
         model.eval(chunk, LogitsOf::Last, &mut logits)?;
         done += chunk.len();
     }
+    // The next prompt often begins like this one, and goes on otherwise than this text does.
+    model.checkpoint().map_err(EvalError::from)?;
     if flow.is_continue() {
         let total = rest.len();
         flow = on_progress(Progress::Prompt { done, total });
@@ -165,7 +168,7 @@ pub fn generate(
         if options.max_tokens.is_some_and(|max| tokens.len() >= max) {
             break FinishReason::MaxTokens;
         }
-        if model.tokens().len() == model.context_len() {
+        if model.context_len() == Some(model.tokens().len()) {
             break FinishReason::ContextFull;
         }
         model.eval(&[token], LogitsOf::Last, &mut logits)?;
@@ -188,24 +191,4 @@ pub fn generate(
         prompt_time,
         generate_time: start.elapsed(),
     })
-}
-
-/// An error before anything is evaluated if `tokens` do not fit.
-fn check_room(model: &Model, tokens: &[u32]) -> Result<(), EvalError> {
-    let used = model.tokens().len();
-    if tokens.is_empty() {
-        return Err(EvalError::Empty);
-    }
-    if tokens.len() > model.context_len() - used {
-        return Err(EvalError::ContextFull {
-            context: model.context_len(),
-            used,
-            requested: tokens.len(),
-        });
-    }
-    Ok(())
-}
-
-fn chunks(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
-    tokens.chunks(PROMPT_CHUNK)
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use kovar_core::ops::RopeScaling;
 use kovar_core::quant;
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::ArchitectureError;
 use crate::model::MAX_CONTEXT;
@@ -14,12 +14,12 @@ const MAX_SIZE: usize = 1 << 20;
 
 /// The metadata of one architecture in one file.
 pub(crate) struct Hyper<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
     prefix: &'a str,
 }
 
 impl<'a> Hyper<'a> {
-    pub(crate) fn new(file: &'a Gguf, prefix: &'a str) -> Self {
+    pub(crate) fn new(file: &'a ModelFile, prefix: &'a str) -> Self {
         Self { file, prefix }
     }
 
@@ -209,7 +209,9 @@ impl<'a> Hyper<'a> {
             )));
         }
         let mut factors = vec![0.0; pairs];
-        quant::decode(tensor.dtype(), tensor.bytes().as_slice(), &mut factors)
+        tensor
+            .bytes()
+            .and_then(|bytes| quant::decode(tensor.dtype(), bytes.as_slice(), &mut factors))
             .map_err(|error| wrong(error.to_string()))?;
         match factors
             .iter()

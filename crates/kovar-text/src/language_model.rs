@@ -1,14 +1,15 @@
 //! A model with everything that comes with it in its file: tokenizer and chat template.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 
 use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
-use crate::model::{LoadError, Model, ModelOptions};
+use crate::model::{LoadError, Model, ModelOptions, SavedText, SessionFileError};
 use crate::sampler::{Sampler, SamplerError, SamplerParams};
 use crate::template::{ChatTemplate, Message, RenderOptions, TemplateError};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError, TokenizerSpec};
@@ -21,6 +22,9 @@ pub struct LanguageModel {
     pub tokenizer: Tokenizer,
     /// The chat template, once it was asked for.
     template: Option<ChatTemplate>,
+    /// The tokens of the last text: what is in the context, and perhaps a token that was chosen
+    /// after it.
+    text: Vec<u32>,
 }
 
 /// Why a language model could not be opened or used.
@@ -58,13 +62,14 @@ impl LanguageModel {
     /// # Errors
     /// See [`LanguageModelError`].
     pub fn load(
-        file: Gguf,
+        file: impl Into<ModelFile>,
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LanguageModelError> {
         // A file of another architecture often has a tokenizer that is not known either.
+        let file = file.into();
         read_architecture(&file).map_err(LoadError::from)?;
-        let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_gguf(&file)?)?;
+        let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_metadata(file.metadata())?)?;
         let model = Model::load(file, devices, options)?;
         if tokenizer.vocab_len() > model.vocab_len() {
             return Err(LanguageModelError::Vocabulary {
@@ -76,6 +81,7 @@ impl LanguageModel {
             model,
             tokenizer,
             template: None,
+            text: Vec::new(),
         })
     }
 
@@ -129,6 +135,62 @@ impl LanguageModel {
         self.continue_tokens(&prompt, sampling, options, on_progress)
     }
 
+    /// The tokens of the last text: its prompt and what the model made of it.
+    pub fn text(&self) -> &[u32] {
+        &self.text
+    }
+
+    /// Continues the last text, with `more` put behind it first, as if there had been no end to it.
+    /// Without a last text, `more` begins one.
+    ///
+    /// # Errors
+    /// See [`LanguageModelError`].
+    pub fn continue_text(
+        &mut self,
+        more: &str,
+        sampling: &SamplerParams,
+        options: &GenerateOptions,
+        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Generation, LanguageModelError> {
+        let encode = EncodeOptions {
+            add_special: self.text.is_empty(),
+            parse_special: false,
+        };
+        let more = self.tokenizer.encode(more, encode)?;
+        let prompt = [&self.text[..], &more].concat();
+        self.continue_tokens(&prompt, sampling, options, on_progress)
+    }
+
+    /// Saves the last text and the state of the model after it to the file at `path`, with a `note`
+    /// that [`restore_session`](Self::restore_session) gives back. A file that is there is replaced
+    /// once the new one is whole.
+    ///
+    /// # Errors
+    /// See [`SessionFileError`]. A file that is there stays as it is then.
+    pub fn save_session(
+        &mut self,
+        path: impl AsRef<Path>,
+        note: impl Into<String>,
+    ) -> Result<(), SessionFileError> {
+        let text = SavedText {
+            tokens: self.text.clone(),
+            note: note.into(),
+        };
+        self.model.save_session(path.as_ref(), &text)
+    }
+
+    /// Goes back to a text that [`save_session`](Self::save_session) saved, with this model, and
+    /// returns the note. What follows is what would have followed then.
+    ///
+    /// # Errors
+    /// See [`SessionFileError`]: a file that is damaged, of another model, with caches of another
+    /// dtype, or a text that the context does not hold.
+    pub fn restore_session(&mut self, path: impl AsRef<Path>) -> Result<String, SessionFileError> {
+        let saved = self.model.restore_session(path.as_ref())?;
+        self.text = saved.tokens;
+        Ok(saved.note)
+    }
+
     fn continue_tokens(
         &mut self,
         prompt: &[u32],
@@ -144,8 +206,16 @@ impl LanguageModel {
             prompt,
             options,
             on_progress,
-        )?;
-        Ok(generation)
+        );
+        self.text.clear();
+        match &generation {
+            Ok(generation) => {
+                self.text.extend_from_slice(prompt);
+                self.text.extend_from_slice(&generation.tokens);
+            }
+            Err(_) => self.text.extend_from_slice(self.model.tokens()),
+        }
+        Ok(generation?)
     }
 }
 

@@ -1,29 +1,39 @@
 //! A language model that is ready to run: weights, caches and compiled steps on one session.
 
+mod session_file;
+mod snapshot;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kovar_core::DType;
 use kovar_core::backend::Backend;
-use kovar_core::error::GraphError;
+use kovar_core::error::{CodecError, GraphError};
 use kovar_core::ops::RopeAngles;
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 use kovar_runtime::{
     CompileError, DeviceId, Homes, HostSlice, Plan, Policy, RunError, Session, SessionError,
     compile,
 };
 
 use crate::architecture::{
-    Architecture, ArchitectureError, StepGraph, StepShape, Weights, read_architecture,
+    Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens, Weights,
+    read_architecture,
 };
 use crate::chunks::next_step;
+
+pub use session_file::{SavedText, SessionFileError};
+
+use snapshot::StateBytes;
 
 /// How a model is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOptions {
     /// Tokens that the context holds; at most [`DEFAULT_CONTEXT`] of the trained ones if not given.
+    /// Of no use to a recurrent model, whose context has no end.
     pub context: Option<usize>,
-    /// The dtype of the keys and values in the context: F32, F16, BF16 or Q8_0.
+    /// The dtype of the keys and values in the context: F32, F16, BF16 or Q8_0. The states of a
+    /// recurrent model are F32 always.
     pub cache_dtype: DType,
     /// Which devices the weights and caches are on: those of a layer have names like
     /// `blk.3.ffn_up.weight` and `blk.3.cache.k`.
@@ -58,6 +68,14 @@ pub enum LoadError {
     Context {
         /// Tokens asked for.
         tokens: usize,
+    },
+    /// A tensor cannot be read in the form that the model has it in.
+    #[error("tensor {name:?} cannot be read")]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        source: CodecError,
     },
     /// A session without devices, or that does not take the weights.
     #[error(transparent)]
@@ -113,6 +131,9 @@ pub enum EvalError {
     /// A step cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The states of a recurrent model cannot be read or written.
+    #[error(transparent)]
+    States(#[from] SessionError),
 }
 
 fn describe_full(context: usize, used: usize, requested: usize) -> String {
@@ -140,25 +161,43 @@ pub enum LogitsOf {
 
 /// A language model with one context.
 pub struct Model {
-    file: Gguf,
+    file: ModelFile,
     architecture: Box<dyn Architecture>,
-    rope: RopeAngles,
+    context: Context,
     session: Session,
     steps: HashMap<StepShape, Step>,
-    context: usize,
-    cache_dtype: DType,
+    caches: CacheShape,
     /// The tokens in the context.
     tokens: Vec<u32>,
-    inputs: Inputs,
+}
+
+/// How the context of a model comes back to an earlier token.
+enum Context {
+    /// Rows of caches, which later tokens overwrite.
+    Caches { rope: RopeAngles },
+    /// States that only go forward, but can be put back as they were.
+    States {
+        /// The tokens that the states hold; `None` after a step that failed half-way.
+        held: Option<usize>,
+        checkpoint: Option<Checkpoint>,
+    },
+}
+
+/// The states of a recurrent model after the first `tokens` of its context.
+#[derive(Clone, Debug)]
+struct Checkpoint {
+    tokens: usize,
+    states: Vec<StateBytes>,
 }
 
 struct Step {
+    shape: StepShape,
     plan: Plan,
     graph: StepGraph,
+    inputs: Inputs,
 }
 
-/// What is written before a run, kept so that a run allocates nothing.
-#[derive(Default)]
+/// What is written before a run of a step.
 struct Inputs {
     ids: Vec<i32>,
     positions: Vec<i32>,
@@ -172,41 +211,58 @@ impl Model {
     /// # Errors
     /// See [`LoadError`].
     pub fn load(
-        file: Gguf,
+        file: impl Into<ModelFile>,
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LoadError> {
+        let file = file.into();
         let architecture = read_architecture(&file)?;
         let trained = architecture.trained_context();
-        let context = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
-        if !(1..=MAX_CONTEXT).contains(&context) {
-            return Err(LoadError::Context { tokens: context });
+        let rows = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
+        if !(1..=MAX_CONTEXT).contains(&rows) {
+            return Err(LoadError::Context { tokens: rows });
         }
         let session = Session::with_homes(devices, options.homes.clone())?;
         for tensor in file.tensors() {
-            session.add_weight(tensor.name(), tensor.dtype(), tensor.dims(), tensor.bytes())?;
+            let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
+                name: tensor.name().to_owned(),
+                source,
+            })?;
+            session.add_weight(tensor.name(), tensor.dtype(), tensor.dims(), bytes)?;
         }
+        let context = match architecture.memory() {
+            Memory::Caches { rope } => Context::Caches {
+                rope: rope.angles(),
+            },
+            Memory::States => Context::States {
+                held: Some(0),
+                checkpoint: None,
+            },
+        };
         let mut model = Self {
             file,
-            rope: architecture.rope().angles(),
             architecture,
+            context,
             session,
             steps: HashMap::new(),
-            context,
-            cache_dtype: options.cache_dtype,
+            caches: CacheShape {
+                rows,
+                dtype: options.cache_dtype,
+            },
             tokens: Vec::new(),
-            inputs: Inputs::default(),
         };
         // The step that every text ends in; compiling it prepares the weights.
-        model.step(StepShape {
+        let last = StepShape {
             n_tokens: 1,
             n_outputs: 1,
-        })?;
+        };
+        let step = model.compile(last)?;
+        model.steps.insert(last, step);
         Ok(model)
     }
 
     /// The file that the model came from.
-    pub fn file(&self) -> &Gguf {
+    pub fn file(&self) -> &ModelFile {
         &self.file
     }
 
@@ -225,9 +281,17 @@ impl Model {
         self.architecture.vocab_len()
     }
 
-    /// Tokens that the context holds.
-    pub fn context_len(&self) -> usize {
-        self.context
+    /// Tokens that the context holds; `None` for a recurrent model, whose context has no end.
+    pub fn context_len(&self) -> Option<usize> {
+        match self.context {
+            Context::Caches { .. } => Some(self.caches.rows),
+            Context::States { .. } => None,
+        }
+    }
+
+    /// The dtype of the keys and values in the context; `None` for a recurrent model.
+    pub fn cache_dtype(&self) -> Option<DType> {
+        self.context_len().map(|_| self.caches.dtype)
     }
 
     /// Tokens that the model was trained to hold in a context.
@@ -240,45 +304,44 @@ impl Model {
         &self.tokens
     }
 
-    /// Forgets all tokens but the first `len`.
-    pub fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
+    /// Forgets all tokens but the first `len`, and returns how many are left. A recurrent model can
+    /// only go back to its last [checkpoint](Self::checkpoint), else to the beginning.
+    pub fn truncate(&mut self, len: usize) -> usize {
+        if len < self.tokens.len() {
+            let left = match &self.context {
+                Context::Caches { .. } => len,
+                Context::States { checkpoint, .. } => {
+                    let tokens = checkpoint.as_ref().map(|checkpoint| checkpoint.tokens);
+                    tokens.filter(|&tokens| tokens <= len).unwrap_or(0)
+                }
+            };
+            self.tokens.truncate(left);
+        }
+        self.tokens.len()
     }
 
     /// Forgets the tokens that are not a prefix of `tokens`, and at least the last of `tokens`, so
-    /// that evaluating the rest gives its logits. Returns how many are kept.
+    /// that evaluating the rest gives its logits. Returns how many are kept: of a recurrent model
+    /// those that [`truncate`](Self::truncate) can go back to.
     pub fn keep_prefix(&mut self, tokens: &[u32]) -> usize {
         let common = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b);
         let kept = common.count().min(tokens.len().saturating_sub(1));
-        self.truncate(kept);
-        kept
+        self.truncate(kept)
     }
 
     /// Appends `tokens` to the context and replaces `logits` by the logits asked for, row by row,
     /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens.
     ///
     /// # Errors
-    /// See [`EvalError`]. If a step fails, the tokens of the steps before it are in the context.
+    /// See [`EvalError`]. If a step fails, the tokens of the steps before it are in the context; of
+    /// a recurrent model those that [`truncate`](Self::truncate) can go back to.
     pub fn eval(
         &mut self,
         tokens: &[u32],
         logits_of: LogitsOf,
         logits: &mut Vec<f32>,
     ) -> Result<(), EvalError> {
-        let vocab_len = self.vocab_len();
-        if tokens.is_empty() {
-            return Err(EvalError::Empty);
-        }
-        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocab_len) {
-            return Err(EvalError::Token { token, vocab_len });
-        }
-        if tokens.len() > self.context - self.tokens.len() {
-            return Err(EvalError::ContextFull {
-                context: self.context,
-                used: self.tokens.len(),
-                requested: tokens.len(),
-            });
-        }
+        self.check(tokens)?;
         logits.clear();
         let mut rest = tokens;
         while !rest.is_empty() {
@@ -293,74 +356,128 @@ impl Model {
                 n_tokens,
                 n_outputs,
             };
-            self.run(shape, now, logits)?;
+            self.bring_states()?;
+            let mut step = match self.steps.remove(&shape) {
+                Some(step) => step,
+                None => self.compile(shape)?,
+            };
+            let run = self.run(&mut step, now, logits);
+            self.steps.insert(shape, step);
+            if let Err(error) = run {
+                if let Context::States { held, .. } = &mut self.context {
+                    *held = None;
+                    self.truncate(self.tokens.len().saturating_sub(1));
+                }
+                return Err(error.into());
+            }
             self.tokens.extend_from_slice(now);
+            if let Context::States { held, .. } = &mut self.context {
+                *held = Some(self.tokens.len());
+            }
             rest = later;
         }
         Ok(())
     }
 
-    fn step(&mut self, shape: StepShape) -> Result<&Step, StepError> {
-        if !self.steps.contains_key(&shape) {
-            let weights = Weights::new(&self.file);
-            let graph = self
-                .architecture
-                .step(&weights, shape, self.context, self.cache_dtype)?;
-            let plan = compile(&graph.graph, &self.session, &Policy::default())?;
-            self.steps.insert(shape, Step { plan, graph });
+    /// Whether `tokens` can be evaluated behind those in the context.
+    ///
+    /// # Errors
+    /// [`EvalError::Empty`], [`EvalError::Token`], [`EvalError::ContextFull`].
+    pub fn check(&self, tokens: &[u32]) -> Result<(), EvalError> {
+        let vocab_len = self.vocab_len();
+        if tokens.is_empty() {
+            return Err(EvalError::Empty);
         }
-        Ok(&self.steps[&shape])
+        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocab_len) {
+            return Err(EvalError::Token { token, vocab_len });
+        }
+        let used = self.tokens.len();
+        match self.context_len() {
+            Some(context) if tokens.len() > context.saturating_sub(used) => {
+                Err(EvalError::ContextFull {
+                    context,
+                    used,
+                    requested: tokens.len(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Runs one step over `tokens`, at most as many as its shape has, and appends its logits.
-    fn run(
-        &mut self,
-        shape: StepShape,
-        tokens: &[u32],
-        logits: &mut Vec<f32>,
-    ) -> Result<(), EvalError> {
-        self.step(shape)?;
-        let first = self.tokens.len();
-        let valid = tokens.len();
-        let vocab_len = self.vocab_len();
-        let rope = &self.rope;
-        let inputs = &mut self.inputs;
-        let step = &self.steps[&shape];
+    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
+        let weights = Weights::new(&self.file);
+        let graph = self.architecture.step(&weights, shape, self.caches)?;
+        let plan = compile(&graph.graph, &self.session, &Policy::default())?;
+        let (n_positions, row_len) = match &self.context {
+            Context::Caches { rope } => (shape.n_tokens, rope.row_len()),
+            Context::States { .. } => (0, 0),
+        };
+        Ok(Step {
+            shape,
+            plan,
+            graph,
+            inputs: Inputs {
+                ids: vec![0; shape.n_tokens],
+                positions: vec![0; n_positions],
+                rope_table: vec![0.0; n_positions * row_len],
+                rows: (0..shape.n_outputs as i32).collect(),
+            },
+        })
+    }
 
-        let padding = shape.n_tokens - valid;
-        inputs.ids.clear();
-        inputs.ids.extend(tokens.iter().map(|&id| id as i32));
-        inputs.ids.extend(std::iter::repeat_n(0, padding));
-        inputs.positions.clear();
-        inputs
-            .positions
-            .extend((first..first + valid).map(|at| at as i32));
-        inputs.positions.extend(std::iter::repeat_n(-1, padding));
-        inputs
-            .rope_table
-            .resize(shape.n_tokens * rope.row_len(), 0.0);
-        rope.fill_table(&inputs.positions, &mut inputs.rope_table);
-        let last = valid as i32 - 1;
-        let rows =
-            (0..shape.n_outputs as i32).map(|row| if shape.n_outputs == 1 { last } else { row });
-        inputs.rows.clear();
-        inputs.rows.extend(rows);
-
-        let graph = &step.graph;
-        let ids = (graph.ids, HostSlice::i32(&inputs.ids));
-        let positions = (graph.positions, HostSlice::i32(&inputs.positions));
-        let table = (graph.rope_table, HostSlice::f32(&inputs.rope_table));
-        let kv_len = [(first + valid) as i32];
+    /// Runs `step` over `tokens`, at most as many as its shape has, and appends its logits.
+    fn run(&self, step: &mut Step, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), RunError> {
+        let Step {
+            shape,
+            plan,
+            graph,
+            inputs,
+        } = step;
+        let (first, valid) = (self.tokens.len(), tokens.len());
+        let ids = tokens.iter().map(|&id| id as i32);
+        fill(&mut inputs.ids, ids, 0);
+        if let (1, [row]) = (shape.n_outputs, inputs.rows.as_mut_slice()) {
+            *row = valid as i32 - 1;
+        }
+        let mut given = vec![(graph.ids, HostSlice::i32(&inputs.ids))];
+        let scalar = match (&graph.tokens, &self.context) {
+            (
+                StepTokens::Positions {
+                    positions,
+                    rope_table,
+                    ..
+                },
+                Context::Caches { rope },
+            ) => {
+                let places = (first..first + valid).map(|at| at as i32);
+                fill(&mut inputs.positions, places, -1);
+                rope.fill_table(&inputs.positions, &mut inputs.rope_table);
+                given.push((*positions, HostSlice::i32(&inputs.positions)));
+                given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
+                first + valid
+            }
+            _ => valid,
+        };
         let Some(output) = graph.outputs else {
-            step.plan.run(&[ids, positions, table], &kv_len)?;
+            plan.run(&given, &[scalar as i32])?;
             return Ok(());
         };
-        let rows = (output.rows, HostSlice::i32(&inputs.rows));
-        let outputs = step.plan.run(&[ids, positions, table, rows], &kv_len)?;
+        given.push((output.rows, HostSlice::i32(&inputs.rows)));
+        let outputs = plan.run(&given, &[scalar as i32])?;
+        let vocab_len = self.vocab_len();
         let start = logits.len();
         logits.resize(start + shape.n_outputs * vocab_len, 0.0);
         outputs.read_f32(output.logits, &mut logits[start..])?;
         logits.truncate(start + valid.min(shape.n_outputs) * vocab_len);
         Ok(())
     }
+}
+
+/// Puts `values` into `places`, and `padding` into those that are left.
+fn fill(places: &mut [i32], values: impl Iterator<Item = i32>, padding: i32) {
+    let values = values.chain(std::iter::repeat(padding));
+    places
+        .iter_mut()
+        .zip(values)
+        .for_each(|(place, value)| *place = value);
 }

@@ -1,68 +1,23 @@
 //! Qwen3 (Yang et al. 2025): Llama's blocks with a norm on each head's query and key.
 
 use kovar_core::error::GraphError;
-use kovar_core::ops::{Pairing, RopeSpec};
-use kovar_core::{DType, Graph, ValueId};
-use kovar_formats::Gguf;
+use kovar_core::ops::Pairing;
+use kovar_core::{Graph, ValueId};
 
-use crate::architecture::{
-    Architecture, ArchitectureError, StepGraph, StepShape, TensorRule, Weights,
+use crate::architecture::TensorRule;
+use crate::decoder::{Decoder, Family, Layer};
+
+pub(crate) static QWEN3: Family = Family {
+    name: "qwen3",
+    block_tensors,
+    attend,
 };
-use crate::decoder::{Decoder, Layer};
-use crate::hyper::Hyper;
 
-/// The name in `general.architecture`.
-pub const NAME: &str = "qwen3";
-
-/// The hyper-parameters of a Qwen3 model.
-#[derive(Clone, Debug)]
-pub struct Qwen3(Decoder);
-
-impl Qwen3 {
-    /// Reads the hyper-parameters from the metadata of `file`.
-    ///
-    /// # Errors
-    /// Metadata that is missing, of a wrong kind, or that makes no model.
-    pub fn from_gguf(file: &Gguf) -> Result<Self, ArchitectureError> {
-        Ok(Self(Decoder::read(&Hyper::new(file, NAME))?))
-    }
-}
-
-impl Architecture for Qwen3 {
-    fn tensors(&self) -> Vec<TensorRule> {
-        let decoder = &self.0;
-        let mut rules = decoder.tensors();
-        for layer in 0..decoder.n_layers {
-            let name = |tensor: &str| format!("blk.{layer}.{tensor}");
-            rules.extend([
-                TensorRule::vector(name("attn_q_norm.weight"), decoder.key_dim),
-                TensorRule::vector(name("attn_k_norm.weight"), decoder.key_dim),
-            ]);
-        }
-        rules
-    }
-
-    fn vocab_len(&self) -> usize {
-        self.0.vocab_len
-    }
-
-    fn trained_context(&self) -> usize {
-        self.0.context
-    }
-
-    fn rope(&self) -> &RopeSpec {
-        &self.0.rope
-    }
-
-    fn step(
-        &self,
-        weights: &Weights<'_>,
-        shape: StepShape,
-        context: usize,
-        cache_dtype: DType,
-    ) -> Result<StepGraph, GraphError> {
-        self.0.step(weights, shape, context, cache_dtype, attend)
-    }
+fn block_tensors(decoder: &Decoder) -> Vec<TensorRule> {
+    vec![
+        TensorRule::vector("attn_q_norm.weight", decoder.key_dim),
+        TensorRule::vector("attn_k_norm.weight", decoder.key_dim),
+    ]
 }
 
 fn attend(layer: &Layer<'_>, g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {

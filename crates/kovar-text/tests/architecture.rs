@@ -8,8 +8,9 @@ use std::sync::Arc;
 use common::cpu;
 use kovar_core::ops::RopeScaling;
 use kovar_core::{DType, HostBytes};
+use kovar_formats::ModelFile;
 use kovar_formats::gguf::{Gguf, GgufWriter, StringArray, Value};
-use kovar_text::architecture::{Architecture, ArchitectureError, read_architecture};
+use kovar_text::architecture::{Architecture, ArchitectureError, Memory, read_architecture};
 use kovar_text::{
     GenerateOptions, LanguageModel, LanguageModelError, LoadError, Message, ModelOptions,
     SamplerParams, TemplateError,
@@ -19,7 +20,7 @@ const WIDTH: usize = 8;
 const VOCAB: usize = 3;
 
 /// A Llama of one block, its metadata changed or extended by `changes`.
-fn llama(changes: &[(&str, Value)]) -> Gguf {
+fn llama(changes: &[(&str, Value)]) -> ModelFile {
     let mut metadata: Vec<(&str, Value)> = vec![
         ("general.architecture", "llama".into()),
         ("llama.embedding_length", 8u32.into()),
@@ -58,7 +59,9 @@ fn llama(changes: &[(&str, Value)]) -> Gguf {
         tensor(&format!("blk.0.{name}.weight"), &[WIDTH, WIDTH]);
     }
     let bytes = writer.to_bytes().unwrap();
-    Gguf::from_bytes(HostBytes::new(Arc::new(bytes))).unwrap()
+    Gguf::from_bytes(HostBytes::new(Arc::new(bytes)))
+        .unwrap()
+        .into()
 }
 
 fn read(changes: &[(&str, Value)]) -> Result<Box<dyn Architecture>, ArchitectureError> {
@@ -78,7 +81,10 @@ fn yarn_takes_its_original_context_as_a_whole_number() {
             ("llama.rope.scaling.original_context_length", 32u32.into()),
         ])
         .unwrap();
-        model.rope().scaling.clone()
+        match model.memory() {
+            Memory::Caches { rope } => rope.scaling.clone(),
+            Memory::States => panic!("a Llama has caches"),
+        }
     };
     let expected = |factor: f64, attention_factor| RopeScaling::Yarn {
         factor,

@@ -1,4 +1,5 @@
-//! Models with random weights against the classes of transformers, in f32.
+//! Models with random weights against the classes of transformers, in f32, and RWKV-7 against an f64
+//! reference.
 
 mod common;
 
@@ -45,20 +46,55 @@ fn qwen3_gives_the_logits_of_transformers() {
 }
 
 #[test]
+fn rwkv7_gives_the_logits_of_the_reference() {
+    logits_equal_the_golden("rwkv7-tiny");
+}
+
+/// Sizes that are no step's are padded, so that this also shows that padding changes no state.
+#[test]
 fn steps_of_any_size_give_the_same_logits() {
-    let mut model = load(&data("llama-tiny.gguf"), &exact());
-    let (ids, _) = golden("llama-tiny");
-    let whole = all_logits(&mut model, &ids);
-    for size in [1, 3, 7, 33] {
-        model.truncate(0);
-        let (mut pieces, mut piece) = (Vec::new(), Vec::new());
-        for ids in ids.chunks(size) {
-            model.eval(ids, LogitsOf::All, &mut piece).unwrap();
-            pieces.extend_from_slice(&piece);
+    for name in ["llama-tiny", "rwkv7-tiny"] {
+        let mut model = load(&data(&format!("{name}.gguf")), &exact());
+        let (ids, _) = golden(name);
+        let whole = all_logits(&mut model, &ids);
+        for size in [1, 3, 7, 33] {
+            model.truncate(0);
+            let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+            for ids in ids.chunks(size) {
+                model.eval(ids, LogitsOf::All, &mut piece).unwrap();
+                pieces.extend_from_slice(&piece);
+            }
+            let difference = max_difference(&whole, &pieces);
+            assert!(difference < 1e-5, "{name}: steps of {size}: {difference}");
         }
-        let difference = max_difference(&whole, &pieces);
-        assert!(difference < 1e-5, "steps of {size}: {difference}");
     }
+}
+
+#[test]
+fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
+    let mut model = load(&data("rwkv7-tiny.gguf"), &exact());
+    assert_eq!(model.context_len(), None);
+    let (ids, _) = golden("rwkv7-tiny");
+    let straight = all_logits(&mut model, &ids);
+    let last = &straight[straight.len() - model.vocab_len()..];
+    let mut logits = Vec::new();
+
+    model.truncate(0);
+    model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
+    model.checkpoint().unwrap();
+    for _ in 0..2 {
+        model.eval(&[7; 20], LogitsOf::Last, &mut logits).unwrap();
+        assert_eq!(model.keep_prefix(&ids), 20);
+        model.eval(&ids[20..], LogitsOf::Last, &mut logits).unwrap();
+        assert!(max_difference(&logits, last) < 1e-5);
+    }
+    // The last token has to be evaluated again, and a token before the checkpoint isn't there.
+    assert_eq!(model.keep_prefix(&ids), 20);
+    assert_eq!(model.keep_prefix(&ids[..10]), 0);
+    model.eval(&ids, LogitsOf::Last, &mut logits).unwrap();
+    assert!(max_difference(&logits, last) < 1e-5);
+    // A text that goes on takes nothing back.
+    assert_eq!(model.keep_prefix(&[&ids[..], &[1, 2]].concat()), 48);
 }
 
 #[test]

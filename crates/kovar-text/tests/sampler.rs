@@ -1,5 +1,6 @@
 //! What samplers choose, how often, and that they choose it again.
 
+use kovar_text::sampler::Mirostat;
 use kovar_text::{Sampler, SamplerError, SamplerParams};
 use proptest::prelude::*;
 
@@ -291,6 +292,22 @@ fn parameters_out_of_range_are_named() {
         "presence_penalty"
     );
     assert_eq!(field(|p| p.repeat_last_n = usize::MAX), "repeat_last_n");
+    assert_eq!(field(|p| p.logit_bias = vec![(1, f32::NAN)]), "logit_bias");
+    assert_eq!(field(|p| p.top_n_sigma = f32::NAN), "top_n_sigma");
+    assert_eq!(field(|p| p.typical_p = 0.0), "typical_p");
+    assert_eq!(field(|p| p.xtc_probability = 1.1), "xtc_probability");
+    assert_eq!(field(|p| p.xtc_threshold = -0.1), "xtc_threshold");
+    assert_eq!(field(|p| p.dry_multiplier = -0.1), "dry_multiplier");
+    assert_eq!(field(|p| p.dry_base = 0.9), "dry_base");
+    let last_n = SamplerParams::MAX_REPEAT_LAST_N;
+    let field_of = |params: SamplerParams| params.validate().unwrap_err().to_string();
+    let too_long = SamplerParams {
+        dry_penalty_last_n: last_n + 1,
+        ..plain()
+    };
+    assert!(field_of(too_long).starts_with("dry_penalty_last_n is 1048577"));
+    assert_eq!(field(|p| p.mirostat_tau = 0.0), "mirostat_tau");
+    assert_eq!(field(|p| p.mirostat_eta = f32::INFINITY), "mirostat_eta");
     let error = SamplerParams {
         top_p: 2.0,
         ..plain()
@@ -315,11 +332,16 @@ proptest! {
         top_p in 0.001f32..=1.0,
         min_p in 0.0f32..=1.0,
         repetition_penalty in 0.1f32..10.0,
+        (top_n_sigma, typical_p, xtc_probability) in (-1.0f32..3.0, 0.01f32..=1.0, 0.0f32..=1.0),
+        mirostat in prop_oneof![
+            Just(Mirostat::Off), Just(Mirostat::Off), Just(Mirostat::V1), Just(Mirostat::V2)
+        ],
         seed in any::<u64>(),
         text in prop::collection::vec(0u32..500, 0..100),
     ) {
         let params = SamplerParams {
             temperature, top_k, top_p, min_p, repetition_penalty, seed: Some(seed),
+            top_n_sigma, typical_p, xtc_probability, mirostat, dry_multiplier: 0.8,
             ..SamplerParams::default()
         };
         let mut sampler = Sampler::new(&params).unwrap();
@@ -336,7 +358,7 @@ proptest! {
                 let logit = changed[id as usize];
                 prop_assert!(logit > f32::NEG_INFINITY);
                 let better = changed.iter().filter(|&&other| other > logit).count();
-                prop_assert!(top_k == 0 || better < top_k as usize);
+                prop_assert!(top_k == 0 || mirostat != Mirostat::Off || better < top_k as usize);
                 prop_assert!(temperature > 0.0 || better == 0);
             }
             Err(SamplerError::NoCandidates { .. }) => {

@@ -1,4 +1,4 @@
-//! The demo model against its golden, which was made in f32 arithmetic on its f16 weights.
+//! The demo models against their goldens, which were made in f32 arithmetic on their f16 weights.
 
 mod common;
 
@@ -27,10 +27,10 @@ struct Top {
     logits: Vec<f32>,
 }
 
-/// Holds the logits of the model at `path`, fed the golden's own tokens, to `bound`. A greedy token
-/// may differ only where two logits are nearer than both errors together.
-fn logits_stay_within(path: &Path, bound: f32) -> f32 {
-    let golden = std::fs::read(repository("models/llama-story-6m/golden.json")).unwrap();
+/// Holds the logits of the model at `path`, fed the tokens of the golden of the model `name`, to
+/// `bound`. A greedy token may differ only where two logits are nearer than both errors together.
+fn logits_stay_within(name: &str, path: &Path, bound: f32) -> f32 {
+    let golden = std::fs::read(repository(&format!("models/{name}/golden.json"))).unwrap();
     let golden: Golden = serde_json::from_slice(&golden).unwrap();
     let mut model = load(path, &exact());
     let vocab_len = model.vocab_len();
@@ -70,7 +70,7 @@ fn logits_stay_within(path: &Path, bound: f32) -> f32 {
 #[test]
 fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
-    let worst = logits_stay_within(&model, 0.52);
+    let worst = logits_stay_within("llama-story-6m", &model, 0.52);
     println!("largest difference of a logit: {worst}");
 }
 
@@ -78,6 +78,13 @@ fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
 #[ignore = "needs KOVAR_STORY_F16, the F16 GGUF that scripts/check_story_f16 makes"]
 fn the_f16_story_model_gives_the_golden_logits_and_tokens() {
     let path = std::env::var("KOVAR_STORY_F16").expect("KOVAR_STORY_F16 names the F16 GGUF");
-    let worst = logits_stay_within(Path::new(&path), 5e-3);
+    let worst = logits_stay_within("llama-story-6m", Path::new(&path), 5e-3);
+    println!("largest difference of a logit: {worst}");
+}
+
+#[test]
+fn the_quantised_recurrent_demo_model_stays_within_the_error_of_its_quantisation() {
+    let model = repository("models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf");
+    let worst = logits_stay_within("rwkv7-story-6m", &model, 0.52);
     println!("largest difference of a logit: {worst}");
 }

@@ -46,8 +46,9 @@ pub use kovar_core::{
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
-    Gguf, GgufError, GgufWriter, Metadata, MetadataError, SafeTensors, SafeTensorsError,
-    TensorInfo, gguf, map_file, quantize, safetensors, synth,
+    Gguf, GgufError, GgufWriter, LazyTensor, Metadata, MetadataError, ModelFile, ModelFileError,
+    ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf, map_file, quantize,
+    safetensors, synth,
 };
 pub use kovar_runtime as runtime;
 pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};
@@ -55,6 +56,7 @@ pub use kovar_text as text;
 pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
     Generation, LanguageModel, LanguageModelError, LoadError, LogitsOf, Message, Model,
-    ModelOptions, Progress, RenderOptions, Sampler, SamplerError, SamplerParams, TemplateError,
-    TemplateKind, TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate,
+    ModelOptions, PerplexityError, Progress, RenderOptions, Sampler, SamplerError, SamplerParams,
+    SavedText, SessionFileError, TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError,
+    TokenizerSpec, generate, perplexity,
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kovar_formats::{Gguf, GgufError};
+use kovar_formats::{ModelFile, ModelFileError};
 use kovar_text::{LanguageModel, LanguageModelError, ModelOptions};
 
 use crate::devices::{DeviceOptions, DevicesError, devices};
@@ -11,9 +11,9 @@ use crate::devices::{DeviceOptions, DevicesError, devices};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The file cannot be read or is damaged.
+    /// The model cannot be read or is damaged.
     #[error(transparent)]
-    File(#[from] GgufError),
+    File(#[from] ModelFileError),
     /// The devices cannot be made.
     #[error(transparent)]
     Devices(#[from] DevicesError),
@@ -22,21 +22,21 @@ pub enum OpenError {
     Model(#[from] LanguageModelError),
 }
 
-/// Opens the GGUF file at `path` on the default devices with the default options.
+/// Opens the model at `path`, see [`ModelFile::open`], on the default devices with the default options.
 ///
 /// # Errors
 /// See [`OpenError`].
 pub fn open(path: impl AsRef<Path>) -> Result<LanguageModel, OpenError> {
-    let file = Gguf::open(path)?;
+    let file = ModelFile::open(path)?;
     load(file, &ModelOptions::default(), &DeviceOptions::default())
 }
 
-/// Loads the language model in `file` onto the devices that `device_options` ask for.
+/// Loads the language model `file` onto the devices that `device_options` ask for.
 ///
 /// # Errors
 /// See [`OpenError`].
 pub fn load(
-    file: Gguf,
+    file: impl Into<ModelFile>,
     model_options: &ModelOptions,
     device_options: &DeviceOptions,
 ) -> Result<LanguageModel, OpenError> {

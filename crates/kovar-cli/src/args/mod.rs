@@ -1,15 +1,19 @@
 //! Options that several commands share.
 
+mod bias;
 mod device;
+mod escape;
 mod generation;
 mod mix;
 mod model;
 mod number;
 mod sampling;
 
+pub use bias::{Bias, BiasOf};
 pub use device::{DeviceArgs, devices_error};
+pub use escape::unescaped;
 pub use generation::GenerationArgs;
 pub use mix::mix;
-pub use model::{DEMO_NAME, ModelArgs, ModelSource, RunArgs};
+pub use model::{ModelArgs, ModelSource, RunArgs, cache_type};
 pub use number::whole;
 pub use sampling::SamplingArgs;

@@ -4,18 +4,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use kovar::demo::Demo;
 use kovar::{DType, ModelOptions};
 
 use super::{DeviceArgs, whole};
 
-/// The name of the embedded model.
-pub const DEMO_NAME: &str = "llama-stories";
-
-/// A model file, or the embedded one.
+/// A model file, or an embedded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
-    /// The embedded story model.
-    Demo,
+    /// An embedded story model.
+    Demo(Demo),
     /// A GGUF file.
     File(PathBuf),
 }
@@ -24,17 +22,15 @@ impl FromStr for ModelSource {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            DEMO_NAME => Self::Demo,
-            _ => Self::File(text.into()),
-        })
+        let demo = Demo::ALL.into_iter().find(|demo| demo.name() == text);
+        Ok(demo.map_or_else(|| Self::File(text.into()), Self::Demo))
     }
 }
 
 impl fmt::Display for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Demo => f.write_str(DEMO_NAME),
+            Self::Demo(demo) => demo.fmt(f),
             Self::File(path) => path.display().fmt(f),
         }
     }
@@ -44,8 +40,9 @@ impl fmt::Display for ModelSource {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// The model: a GGUF file, or `llama-stories` for the small one that is part of this program.
-    #[arg(short, long, value_name = "FILE", default_value = DEMO_NAME)]
+    /// The model: a GGUF file, or `llama-stories` or `rwkv7-stories` for the small ones that are part
+    /// of this program.
+    #[arg(short, long, value_name = "FILE", default_value = Demo::LlamaStories.name())]
     pub model: ModelSource,
 }
 
@@ -56,7 +53,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
 
-    /// Tokens that the context holds [default: what the model was trained for, at most 4096].
+    /// Tokens that the context holds [default: what the model was trained for, at most 4096]. That
+    /// of a recurrent model (RWKV) has no end.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(1u32..=1 << 24))]
     pub ctx: Option<u32>,
@@ -83,7 +81,8 @@ impl RunArgs {
 /// The dtypes that a cache may have.
 const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
 
-fn cache_type(name: &str) -> Result<DType, String> {
+/// Reads the number type of the keys and values in a context.
+pub fn cache_type(name: &str) -> Result<DType, String> {
     let dtype = name.parse::<DType>().ok();
     dtype
         .filter(|dtype| CACHE_TYPES.contains(dtype))

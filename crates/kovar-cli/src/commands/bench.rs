@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::Args;
 use kovar::cpu::bandwidth::measure_read_bandwidth;
 use kovar::cpu::pool::ThreadPool;
-use kovar::{Gguf, LogitsOf, Model};
+use kovar::{LogitsOf, Model, ModelFile};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
@@ -58,7 +58,8 @@ struct Report {
     device: String,
     threads: Option<usize>,
     features: Vec<String>,
-    cache_type: &'static str,
+    /// None for a recurrent model.
+    cache_type: Option<&'static str>,
     weight_bytes_per_token: u64,
     read_bandwidth_bytes_per_second: f64,
     tests: Vec<Test>,
@@ -100,7 +101,7 @@ impl Bench {
         let file = load::open(&self.run.model.model)?;
         let weight_bytes = weight_bytes_per_token(&file);
         let parameters = file.tensors().map(|tensor| tensor.elements() as u64).sum();
-        let model_bytes = file.tensors().map(|tensor| tensor.bytes().len()).sum();
+        let model_bytes = file.tensors().map(|tensor| tensor.size()).sum();
         let mut model = load::model(file, &self.run)?;
         let info = model
             .session()
@@ -142,7 +143,7 @@ impl Bench {
             device: info.id,
             threads: info.threads,
             features: info.features,
-            cache_type: self.run.cache_type.name(),
+            cache_type: model.cache_dtype().map(|dtype| dtype.name()),
             weight_bytes_per_token: weight_bytes,
             read_bandwidth_bytes_per_second: bandwidth,
             tests,
@@ -198,11 +199,11 @@ fn tokens(count: usize, vocab_len: usize) -> Vec<u32> {
 
 /// Bytes of the weights that making one token reads: all of them, but of an embedding table that
 /// is not the output matrix as well only a row.
-fn weight_bytes_per_token(file: &Gguf) -> u64 {
+fn weight_bytes_per_token(file: &ModelFile) -> u64 {
     const EMBEDDINGS: &str = "token_embd.weight";
     let is_tied = file.tensor("output.weight").is_none();
     let bytes = file.tensors().map(|tensor| {
-        let bytes = tensor.bytes().len() as u64;
+        let bytes = tensor.size() as u64;
         match tensor.dims().first() {
             Some(&rows) if tensor.name() == EMBEDDINGS && !is_tied => bytes / rows as u64,
             _ => bytes,
@@ -242,14 +243,16 @@ fn text(report: &Report) -> String {
     let threads = report.threads.map_or(String::new(), |n| {
         format!(", {}", format::plural(n, "thread"))
     });
+    let cache = report.cache_type;
+    let cache = cache.map_or("recurrent".to_owned(), |dtype| format!("cache {dtype}"));
     let mut text = format!(
-        "{}: {} of weights, {} parameters\n{}{threads}, {}; cache {}; memory reads at {:.1} GB/s\n\n",
+        "{}: {} of weights, {} parameters\n{}{threads}, {}; {}; memory reads at {:.1} GB/s\n\n",
         report.model,
         format::bytes(report.model_bytes as u64),
         format::count(report.parameters),
         report.device,
         report.features.join(", "),
-        report.cache_type,
+        cache,
         report.read_bandwidth_bytes_per_second / 1e9,
     );
     let mut table = Table::new(&["test", ">tokens/s", ">±", ">of memory bandwidth"]);
@@ -286,11 +289,9 @@ mod tests {
 
     #[test]
     fn tied_embeddings_are_read_whole_by_every_token() {
-        let file = Gguf::from_static(kovar::demo::llama_stories()).unwrap();
-        let all: u64 = file
-            .tensors()
-            .map(|tensor| tensor.bytes().len() as u64)
-            .sum();
+        let file = kovar::Gguf::from_static(kovar::demo::llama_stories()).unwrap();
+        let file = ModelFile::from(file);
+        let all: u64 = file.tensors().map(|tensor| tensor.size() as u64).sum();
         assert_eq!(weight_bytes_per_token(&file), all);
     }
 }

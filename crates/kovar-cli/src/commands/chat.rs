@@ -8,11 +8,12 @@ use kovar::{
 };
 use serde::Serialize;
 
-use crate::args::{DEMO_NAME, GenerationArgs, ModelSource, RunArgs};
+use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
+use crate::session::SessionFile;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, stdin};
+use crate::{hints, load, output, text_input};
 
 /// Talk with a model.
 ///
@@ -44,6 +45,7 @@ Examples:
   kovar chat -m model.gguf
   kovar chat -m model.gguf --system \"Answer in one sentence.\" --temp 0.3
   kovar chat -m model.gguf \"What is the capital of France?\"
+  kovar chat -m model.gguf --session talk.kovar
   git diff | kovar chat -m model.gguf --system \"Describe this change.\" -";
 
 const COMMANDS: &str =
@@ -77,12 +79,12 @@ impl Chat {
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let mut options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
         let message = match self.message.as_deref() {
             None => None,
-            given => stdin::text_or_stdin(given)?,
+            given => text_input::text_or_stdin(given)?,
         };
         if message
             .as_deref()
@@ -91,23 +93,29 @@ impl Chat {
             bail!("the message is empty");
         }
         let mut model = load::language_model(file, &self.run, self.generation.quiet)?;
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
         let kind = model.template()?.kind();
         options
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
         self.tell_of_template(kind);
+        let session = SessionFile::new(self.generation.session.as_deref());
+        let messages = session.restore_messages(&mut model)?;
         let mut conversation = Conversation {
             chat: &self,
             interrupt,
             model,
             options,
             sampling,
-            messages: Vec::new(),
+            session,
+            messages: messages.unwrap_or_default(),
         };
-        conversation.reset();
+        conversation.instruct();
         match message {
             Some(message) => {
-                let finish = conversation.answer(stdin::without_newline(&message))?;
+                let finish = conversation.answer(text_input::without_newline(&message))?;
                 Ok(match finish {
                     FinishReason::Cancelled => ExitCode::from(INTERRUPTED),
                     _ => ExitCode::SUCCESS,
@@ -126,9 +134,9 @@ impl Chat {
                 "note: the file has no chat template, falling back to {kind}"
             ));
         }
-        if self.run.model.model == ModelSource::Demo {
+        if let ModelSource::Demo(demo) = self.run.model.model {
             note(format_args!(
-                "note: {DEMO_NAME} only knows how to tell stories; -m takes a model that can chat"
+                "note: {demo} only knows how to tell stories; -m takes a model that can chat"
             ));
         }
     }
@@ -140,15 +148,25 @@ struct Conversation<'a> {
     model: LanguageModel,
     options: GenerateOptions,
     sampling: SamplerParams,
+    session: SessionFile,
     messages: Vec<Message>,
 }
 
 impl Conversation<'_> {
     fn reset(&mut self) {
         self.messages.clear();
-        let system = self.chat.system.as_ref();
-        self.messages
-            .extend(system.map(|text| Message::new("system", text)));
+        self.instruct();
+    }
+
+    /// Lets the conversation begin with the instructions that were given, if any were.
+    fn instruct(&mut self) {
+        if let Some(text) = &self.chat.system {
+            let first = self.messages.first();
+            let has_system = first.is_some_and(|message| message.role == "system");
+            let replaced = 0..usize::from(has_system);
+            let system = Message::new("system", text);
+            self.messages.splice(replaced, [system]);
+        }
     }
 
     /// Reads messages line by line until the end of stdin.
@@ -189,7 +207,7 @@ impl Conversation<'_> {
                 Ok(message) => failed |= !self.turn(message)?,
                 Err(error) => {
                     let message = String::from_utf8_lossy(&line);
-                    let error = stdin::not_utf8(at + error.valid_up_to());
+                    let error = text_input::not_utf8(at + error.valid_up_to());
                     self.fail(message.trim(), &error)?;
                     failed = true;
                 }
@@ -256,6 +274,8 @@ impl Conversation<'_> {
         }
         self.messages
             .push(Message::new("assistant", generation.text));
+        self.session
+            .save_messages(&mut self.model, &self.messages)?;
         Ok(generation.finish)
     }
 

@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
+use crate::session::SessionFile;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, stdin};
+use crate::{hints, load, output, text_input};
 
 /// The most tokens if no limit is given: none, a text may fill the context.
 const MAX_TOKENS: i64 = -1;
@@ -25,7 +26,8 @@ const DEMO_PROMPT: &str = "Once upon a time";
 #[command(after_help = EXAMPLES)]
 pub struct Generate {
     /// The text to continue; `-`, or none where stdin is not a terminal, reads it from stdin (less
-    /// one newline at its end). The embedded model begins with "Once upon a time" by itself.
+    /// one newline at its end). The embedded models begin with "Once upon a time" by themselves. With
+    /// a --session, what comes behind its text; it may be nothing.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
 
@@ -46,6 +48,8 @@ Examples:
   kovar generate \"One day, Tom could not find his red ball.\" --seed 7
   kovar generate -m model.gguf -n 40 --temp 0 \"The capital of France is\"
   kovar generate -m model.gguf --stop \"\\n\\n\" --json < prompt.txt
+  kovar generate -m model.gguf --session story.kovar -n 100 \"It was late.\"
+  kovar generate -m model.gguf --session story.kovar -n 100
   head -c 2000 notes.txt | kovar generate -m model.gguf -n 100 --no-echo";
 
 #[derive(Serialize)]
@@ -68,13 +72,19 @@ impl Generate {
     /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let options = self.generation.options(MAX_TOKENS);
-        let sampling = self.generation.sampling.params()?;
+        let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
-        let prompt = self.prompt()?;
+        let given = self.given()?;
         let quiet = self.generation.quiet;
         let mut model = load::language_model(file, &self.run, quiet)?;
-        if prompt.is_empty() && !model.tokenizer.adds_bos() {
+        self.generation
+            .sampling
+            .add_tokens(&mut sampling, &model.tokenizer)?;
+        let session = SessionFile::new(self.generation.session.as_deref());
+        let goes_on = session.restore_text(&mut model)?;
+        let prompt = self.prompt(given, goes_on)?;
+        if prompt.is_empty() && model.text().is_empty() && !model.tokenizer.adds_bos() {
             bail!("the prompt is empty");
         }
         if !quiet {
@@ -84,10 +94,11 @@ impl Generate {
         let echo = if self.no_echo { "" } else { prompt.as_str() };
         let shown = (!self.generation.json).then_some(echo);
         let generation = stream(&interrupt, shown, |on_progress| {
-            model.complete(&prompt, &sampling, &options, on_progress)
+            model.continue_text(&prompt, &sampling, &options, on_progress)
         });
         let generation =
             generation.map_err(|error| hints::context_full(error, &model.model, false))?;
+        session.save_text(&mut model)?;
         if self.generation.json {
             self.report(&prompt, &generation, told_seed(&sampling))?;
         } else if !quiet {
@@ -97,16 +108,24 @@ impl Generate {
         Ok(exit_code(&generation))
     }
 
-    fn prompt(&self) -> anyhow::Result<String> {
-        let is_demo = self.run.model.model == ModelSource::Demo;
+    /// The text of the argument or of stdin.
+    fn given(&self) -> anyhow::Result<Option<String>> {
         let given = self.prompt.as_deref();
-        let text = match stdin::text_or_stdin(given)? {
-            Some(text) if given != Some(&text) => Some(stdin::without_newline(&text).to_owned()),
+        Ok(match text_input::text_or_stdin(given)? {
+            Some(text) if given != Some(&text) => {
+                Some(text_input::without_newline(&text).to_owned())
+            }
             other => other,
-        };
-        match text {
+        })
+    }
+
+    /// The text to continue, with which a session goes on if there is one.
+    fn prompt(&self, given: Option<String>, goes_on: bool) -> anyhow::Result<String> {
+        let is_demo = matches!(self.run.model.model, ModelSource::Demo(_));
+        match given {
+            None if goes_on => Ok(String::new()),
             None if is_demo => Ok(DEMO_PROMPT.to_owned()),
-            Some(text) if text.is_empty() && given.is_none() && is_demo => {
+            Some(text) if text.is_empty() && self.prompt.is_none() && is_demo && !goes_on => {
                 Ok(DEMO_PROMPT.to_owned())
             }
             Some(text) => Ok(text),

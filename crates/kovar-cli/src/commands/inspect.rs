@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kovar::gguf::{Array, Value};
-use kovar::{DType, Gguf, TensorInfo};
+use kovar::{DType, ModelFile, ModelFormat, ModelTensor};
 use serde::Serialize;
 use serde_json::json;
 
@@ -48,9 +48,12 @@ pub struct Inspect {
 #[derive(Serialize)]
 struct Report {
     file: String,
-    version: u32,
-    file_bytes: usize,
-    alignment: u32,
+    format: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    file_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alignment: Option<u32>,
     parameters: u64,
     tensor_bytes: u64,
     metadata: serde_json::Map<String, serde_json::Value>,
@@ -64,7 +67,8 @@ struct Tensor {
     dtype: &'static str,
     dims: Vec<usize>,
     bytes: usize,
-    offset: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -90,14 +94,21 @@ impl Inspect {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn report(&self, file: &Gguf) -> Report {
+    fn report(&self, file: &ModelFile) -> Report {
         let metadata = file.metadata().iter();
         let dtypes = dtype_totals(file);
+        let (version, alignment) = match file.format() {
+            ModelFormat::Gguf {
+                version, alignment, ..
+            } => (Some(version), Some(alignment)),
+            _ => (None, None),
+        };
         Report {
             file: self.file.to_string(),
-            version: file.version(),
+            format: file.format().to_string(),
+            version,
             file_bytes: file.file_len(),
-            alignment: file.alignment(),
+            alignment,
             parameters: dtypes.iter().map(|total| total.parameters).sum(),
             tensor_bytes: dtypes.iter().map(|total| total.bytes).sum(),
             metadata: metadata
@@ -108,14 +119,14 @@ impl Inspect {
         }
     }
 
-    fn text(&self, file: &Gguf) -> String {
+    fn text(&self, file: &ModelFile) -> String {
         let dtypes = dtype_totals(file);
         let parameters = dtypes.iter().map(|total| total.parameters).sum();
         let mut text = format!(
-            "{}: GGUF version {}, {} ({} bytes), {}, {} parameters\n",
+            "{}: {}, {} ({} bytes), {}, {} parameters\n",
             self.file,
-            file.version(),
-            format::bytes(file.file_len() as u64),
+            file.format(),
+            format::bytes(file.file_len()),
             file.file_len(),
             format::plural(file.tensors().len(), "tensor"),
             format::count(parameters),
@@ -134,7 +145,7 @@ impl Inspect {
             table.row([
                 printable(tensor.name()),
                 tensor.dtype().to_string(),
-                tensor.bytes().len().to_string(),
+                tensor.size().to_string(),
                 format!("{:?}", tensor.dims()),
             ]);
         }
@@ -237,18 +248,18 @@ fn json_array(array: &Array, full: bool) -> serde_json::Value {
     })
 }
 
-fn tensor(tensor: &TensorInfo) -> Tensor {
+fn tensor(tensor: &ModelTensor) -> Tensor {
     Tensor {
         name: tensor.name().to_owned(),
         dtype: tensor.dtype().name(),
         dims: tensor.dims().to_vec(),
-        bytes: tensor.bytes().len(),
-        offset: tensor.range().start,
+        bytes: tensor.size(),
+        offset: tensor.offset(),
     }
 }
 
 /// The sums over the tensors of each dtype, in the order of [`DType`].
-fn dtype_totals(file: &Gguf) -> Vec<DTypeTotal> {
+fn dtype_totals(file: &ModelFile) -> Vec<DTypeTotal> {
     let mut totals: BTreeMap<DType, DTypeTotal> = BTreeMap::new();
     for tensor in file.tensors() {
         let total = totals.entry(tensor.dtype()).or_insert_with(|| DTypeTotal {
@@ -259,7 +270,7 @@ fn dtype_totals(file: &Gguf) -> Vec<DTypeTotal> {
         });
         total.tensors += 1;
         total.parameters += tensor.elements() as u64;
-        total.bytes += tensor.bytes().len() as u64;
+        total.bytes += tensor.size() as u64;
     }
     totals.into_values().collect()
 }

@@ -105,7 +105,7 @@ impl Logits {
     /// A model that cannot be loaded, ids that it does not have, more than its context holds.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.run.model.model)?;
-        let tokenizer = TokenizerSpec::from_gguf(&file)
+        let tokenizer = TokenizerSpec::from_metadata(file.metadata())
             .and_then(Tokenizer::from_spec)
             .ok();
         // A test of a model may look beyond what it was trained for.

@@ -6,6 +6,7 @@ mod devices;
 mod generate;
 mod inspect;
 mod logits;
+mod perplexity;
 mod quantize;
 mod synth;
 mod test_ops;
@@ -49,6 +50,7 @@ enum Command {
     Chat(chat::Chat),
     Tokenize(tokenize::Tokenize),
     Logits(logits::Logits),
+    Perplexity(perplexity::Perplexity),
     Inspect(inspect::Inspect),
     Quantize(quantize::Quantize),
     Synth(synth::Synth),
@@ -76,6 +78,7 @@ impl Cli {
             Command::Chat(command) => command.run(),
             Command::Tokenize(command) => command.run(),
             Command::Logits(command) => command.run(),
+            Command::Perplexity(command) => command.run(),
             Command::Inspect(command) => command.run(),
             Command::Quantize(command) => command.run(),
             Command::Synth(command) => command.run(),

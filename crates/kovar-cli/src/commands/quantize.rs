@@ -15,10 +15,11 @@ use crate::{format, load, output, progress};
 
 /// Write a model file with other number types.
 ///
-/// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K) or one of
-/// the usual mixes (Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M), which give more bits to some of the layers. The
-/// tensors get the types that llama.cpp gives them: the output matrix is Q6_K where most are of fewer
-/// bits; vectors and norms stay as they are; rows that are not whole blocks of 256 get a type with
+/// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q3_K, Q4_K, Q5_K, Q6_K,
+/// MXFP4) or one of the usual mixes (Q2_K, Q2_K_S, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S,
+/// Q5_K_M, IQ4_NL, IQ4_XS), which give more bits to some of the layers. The tensors get the types
+/// that llama.cpp gives them: the output matrix is Q6_K where most are of fewer bits (Q8_0 for
+/// MXFP4); vectors and norms stay as they are; rows that are not whole blocks of 256 get a type with
 /// blocks of 32, or F16.
 ///
 /// Start from a file of plain floats: numbers that are rounded twice are worse.
@@ -132,10 +133,7 @@ impl Quantize {
 
     /// Breaks off where Ctrl-C was pressed.
     fn write(&self, plan: &Plan<'_>) -> anyhow::Result<ControlFlow<()>> {
-        let total = plan
-            .tensors()
-            .iter()
-            .map(|t| t.tensor().bytes().len() as u64);
+        let total = plan.tensors().iter().map(|t| t.tensor().size() as u64);
         let bar = progress::byte_bar("converting", total.sum());
         let interrupt = Interrupt::install()?;
         let _listening = interrupt.listen();
@@ -190,10 +188,7 @@ impl Quantize {
 
     fn tell(&self, plan: &Plan<'_>, seconds: f64) -> anyhow::Result<()> {
         let tensors = plan.tensors().iter();
-        let bytes_before: u64 = tensors
-            .clone()
-            .map(|t| t.tensor().bytes().len() as u64)
-            .sum();
+        let bytes_before: u64 = tensors.clone().map(|t| t.tensor().size() as u64).sum();
         let bytes_after: u64 = tensors.clone().map(|t| t.bytes() as u64).sum();
         if self.json {
             return output::write_json(&Report {

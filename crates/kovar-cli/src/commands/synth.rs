@@ -14,9 +14,9 @@ use crate::{format, progress};
 
 /// Write a model file of a known shape with random weights, for measuring speed.
 ///
-/// Shapes: Llama-3.2-1B, Llama-3.1-8B and SmolLM2-135M (llama), Qwen3-0.6B (qwen3). The file has
-/// the metadata of the model but no tokenizer, so `bench` and `logits` run it and `generate` does
-/// not. Weights are put together from a pool of random pieces, which makes large files in little
+/// Shapes: Llama-3.2-1B, Llama-3.1-8B and SmolLM2-135M (llama), Qwen3-0.6B (qwen3), RWKV7-0.4B and
+/// RWKV7-1.5B (rwkv7). The file has the metadata of the model and a vocabulary of its size that
+/// means nothing, so that other programs load it too. Weights are put together from a pool of random pieces, which makes large files in little
 /// time; speed does not depend on their numbers.
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::args::ModelArgs;
 use crate::diagnostics::UsageError;
-use crate::{load, output, stdin};
+use crate::{load, output, text_input};
 
 /// Show the token ids of a text.
 ///
@@ -61,10 +61,10 @@ impl Tokenize {
     /// A file without a tokenizer.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.model.model)?;
-        let tokenizer = TokenizerSpec::from_gguf(&file)
+        let tokenizer = TokenizerSpec::from_metadata(file.metadata())
             .and_then(Tokenizer::from_spec)
             .with_context(|| format!("cannot read the tokenizer of {}", self.model.model))?;
-        let Some(text) = stdin::text_or_stdin(self.text.as_deref())? else {
+        let Some(text) = text_input::text_or_stdin(self.text.as_deref())? else {
             let message = "there is no text: give it as an argument or on stdin";
             return Err(UsageError::missing(message).into());
         };

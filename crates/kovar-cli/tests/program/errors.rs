@@ -2,6 +2,11 @@ use std::fs;
 
 use crate::{command, demo_file, kovar, kovar_with_stdin, repository_file, text};
 
+const STORIES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../kovar-text/tests/data/stories.txt"
+);
+
 /// Every command that opens a model, with `file` as its model.
 fn commands(file: &str) -> Vec<Vec<&str>> {
     vec![
@@ -11,6 +16,7 @@ fn commands(file: &str) -> Vec<Vec<&str>> {
         vec!["generate", "-m", file, "a"],
         vec!["chat", "-m", file, "a"],
         vec!["bench", "-m", file],
+        vec!["perplexity", "-m", file, "-f", STORIES],
         vec!["quantize", file, "out.gguf", "--type", "F16"],
     ]
 }
@@ -100,6 +106,20 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["logits", "--ids", "-1"], "`-1` is not a token id"),
         (&["logits", "--ids", "1", "--top", "0"], "--top"),
         (&["bench", "-p", "-1"], "--n-prompt"),
+        (&["generate", "--typical", "0", "a"], "--typical"),
+        (&["generate", "--top-n-sigma", "nan", "a"], "--top-n-sigma"),
+        (
+            &["generate", "--xtc-threshold", "2", "a"],
+            "--xtc-threshold",
+        ),
+        (&["generate", "--dry-base", "0.5", "a"], "--dry-base"),
+        (&["generate", "--mirostat", "3", "a"], "--mirostat"),
+        (&["generate", "--mirostat-ent", "0", "a"], "--mirostat-ent"),
+        (&["generate", "--logit-bias", "x", "a"], "--logit-bias"),
+        (&["generate", "-l", "99999+1", "a"], "no token 99999"),
+        (&["generate", "-l", "\"\"+1", "a"], "the text is empty"),
+        (&["perplexity"], "--file"),
+        (&["perplexity", "-f", STORIES, "--ctx", "2"], "--ctx"),
     ] {
         let message = kovar(args).failed(2);
         assert!(message.contains(named), "{args:?}: {message}");
@@ -177,8 +197,17 @@ fn a_prompt_beyond_the_context_is_an_error_before_anything_is_written() {
 fn help_and_version_go_to_stdout() {
     let help = kovar(&["--help"]).ok();
     for command in [
-        "generate", "chat", "tokenize", "logits", "inspect", "quantize", "synth", "bench",
-        "devices", "test-ops",
+        "generate",
+        "chat",
+        "tokenize",
+        "logits",
+        "perplexity",
+        "inspect",
+        "quantize",
+        "synth",
+        "bench",
+        "devices",
+        "test-ops",
     ] {
         assert!(help.contains(command), "{help}");
         let help = kovar(&[command, "--help"]).ok();

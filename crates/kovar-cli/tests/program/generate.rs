@@ -265,3 +265,51 @@ fn an_interrupt_keeps_the_text_so_far() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("interrupted"), "{stderr}");
 }
+
+#[test]
+fn every_way_to_sample_can_be_chosen() {
+    let text = |args: &[&str]| {
+        let fixed = ["generate", "-q", "-n", "24", "--seed", "5"];
+        kovar(&[&fixed[..], args].concat()).ok()
+    };
+    let plain = text(&[]);
+    for args in [
+        &["--typical", "0.2", "--temp", "2"][..],
+        &["--top-n-sigma", "0.5", "--temp", "9", "--top-k", "0"],
+        &[
+            "--xtc-probability",
+            "1",
+            "--xtc-threshold",
+            "0.02",
+            "--temp",
+            "2",
+        ],
+        &["--mirostat", "1", "--mirostat-ent", "9", "--temp", "2"],
+        &[
+            "--mirostat",
+            "2",
+            "--mirostat-ent",
+            "9",
+            "--mirostat-lr",
+            "0.5",
+            "--temp",
+            "2",
+        ],
+        &[
+            "--dry-multiplier",
+            "9",
+            "--dry-allowed-length",
+            "0",
+            "--dry-sequence-breaker",
+            "none",
+        ],
+    ] {
+        assert_ne!(text(args), plain, "{args:?}");
+        assert_eq!(text(args), text(args), "{args:?}");
+    }
+    let banned = text(&["-l", "\" was\"-inf", "-l", "\",\"-inf"]);
+    assert!(
+        !banned.contains(" was") && !banned.contains(','),
+        "{banned}"
+    );
+}

@@ -7,7 +7,9 @@ mod generate;
 mod inspect;
 mod logits;
 mod measure;
+mod perplexity;
 mod quantize;
+mod session;
 mod synth;
 mod tokenize;
 

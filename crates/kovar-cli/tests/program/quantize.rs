@@ -7,8 +7,9 @@ fn every_type_makes_a_file_that_generates_text() {
     let dir = tempfile::tempdir().unwrap();
     let demo = demo_file();
     for name in [
-        "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K",
-        "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M",
+        "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q2_K_S", "Q3_K",
+        "Q4_K", "Q5_K", "Q6_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S",
+        "Q5_K_M", "IQ4_NL", "IQ4_XS", "MXFP4",
     ] {
         let out = dir.path().join(name);
         let report = kovar(&["quantize", text(&demo), text(&out), "-t", name, "--json"]).json();

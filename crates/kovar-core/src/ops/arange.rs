@@ -1,6 +1,7 @@
 //! An arithmetic progression.
 
 use super::Op;
+use super::dtypes::PROGRESSIONS;
 use super::rules::{Operands, Rules, TensorSpec, count};
 use crate::DType;
 use crate::dims::Dims;
@@ -10,16 +11,17 @@ use crate::graph::{Graph, Value, ValueId};
 /// `y[i] = start + i * step` for `i < n`.
 ///
 /// - no operands.
-/// - result: `dtype`, F32 or I32, `[n]`. F32 is computed in f64 and rounded once.
+/// - result: `dtype`, `[n]`, integers computed exactly, floats in f64 and rounded
+///   once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arange {
-    /// The first element; finite, for I32 an integer.
+    /// The first element; finite, for integers an integer.
     pub start: f64,
-    /// The difference of neighbours; finite, for I32 an integer.
+    /// The difference of neighbours; finite, for integers an integer.
     pub step: f64,
     /// How many elements. All of them must be in the range of the dtype.
     pub n: usize,
-    /// F32 or I32.
+    /// F32, F64, I32 or I64.
     pub dtype: DType,
 }
 
@@ -44,6 +46,7 @@ impl Rules for Arange {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
+        operands.result(self.dtype, PROGRESSIONS)?;
         let last = self.at(self.n.saturating_sub(1));
         let (fits, rule): (fn(f64) -> bool, _) = match self.dtype {
             DType::F32 => (
@@ -54,12 +57,17 @@ impl Rules for Arange {
                 |value| f64::from(value as i32) == value,
                 "an integer of 32 bits",
             ),
-            _ => (|_| false, "of a progression of F32 or I32"),
+            // Beyond, f64 lacks integers.
+            DType::I64 => (
+                |value| value.fract() == 0.0 && value.abs() < 2f64.powi(53),
+                "an integer of a magnitude below 2^53",
+            ),
+            _ => (f64::is_finite, "finite"),
         };
         operands.attribute(fits(self.start), "start", self.start, rule)?;
         // A single element, or none, has no neighbour.
         operands.attribute(self.step.is_finite(), "step", self.step, "finite")?;
-        if self.dtype == DType::I32 {
+        if self.dtype.is_integer() {
             let whole = self.step.fract() == 0.0;
             operands.attribute(whole, "step", self.step, "an integer")?;
         }

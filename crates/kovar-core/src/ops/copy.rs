@@ -1,25 +1,41 @@
 //! Copies, casts and makes contiguous.
 
 use super::Op;
-use super::rules::{Operands, Rules, TensorSpec, WEIGHTS};
+use super::dtypes::{ENCODED, PLAIN, WEIGHTS};
+use super::rules::{Operands, Rules, TensorSpec};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
 /// `y = x` as another dtype, in row-major order or into a given destination.
 ///
-/// - `x`: any float or quantised dtype, any dims; or I32, which copies to I32 only.
-/// - result: `dtype` (a float, Q8_0, or I32 of I32), the dims of `x`. Floats round to nearest,
-///   ties to even; Q8_0 is encoded as by [`quant::encode`](crate::quant::encode). A copy to the
-///   same dtype keeps the bits.
+/// - `x`: any plain dtype, any dims; for a result of 32, 16 or 8-bit floats or of Q8_0 any float or
+///   quantised dtype.
+/// - result: `dtype` (plain or Q8_0), the dims of `x`. Plain dtypes are cast by the rules of
+///   [`plain`](crate::plain), Q8_0 is encoded as by [`quant::encode`](crate::quant::encode). A copy
+///   to the same dtype keeps the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// The result's dtype.
     pub dtype: DType,
 }
 
-/// What integers copy to and from.
-const INTEGERS: &[DType] = &[DType::I32];
+/// What copies may be.
+const RESULTS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::I32,
+    DType::I8,
+    DType::F64,
+    DType::F8E4M3,
+    DType::F8E5M2,
+    DType::U8,
+    DType::I16,
+    DType::I64,
+    DType::Bool,
+    DType::Q8_0,
+];
 
 impl Rules for Copy {
     fn name(&self) -> &'static str {
@@ -35,12 +51,15 @@ impl Rules for Copy {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let allowed = match self.dtype {
-            DType::I32 => INTEGERS,
-            DType::F32 | DType::F16 | DType::BF16 | DType::Q8_0 => WEIGHTS,
-            _ => &[],
-        };
-        let x = operands.typed(0, allowed)?;
+        operands.result(self.dtype, RESULTS)?;
+        let x = operands.typed(
+            0,
+            match self.dtype {
+                DType::Q8_0 => WEIGHTS,
+                float if ENCODED.contains(&float) => &DType::ALL,
+                _ => PLAIN,
+            },
+        )?;
         let whole = x.dims().from_end(0).is_multiple_of(self.dtype.block_len());
         operands.rank(0, whole, "rows of whole blocks of the result's dtype")?;
         Ok(TensorSpec {

@@ -1,6 +1,7 @@
 //! General products of matrices.
 
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::dtypes::{FACTORS, FLOATS};
+use super::rules::{Operands, Rules, TensorSpec, count};
 use super::{Op, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -9,8 +10,8 @@ use crate::graph::{Graph, Value, ValueId};
 
 /// `y = alpha op(a) op(b) + beta c`, where `op` transposes the last two dims if asked for.
 ///
-/// - `a`: F32, F16 or BF16, `[b.., m, k]`, or `[b.., k, m]` to be transposed.
-/// - `b`: F32, F16 or BF16, `[b.., k, n]`, or `[b.., n, k]` to be transposed.
+/// - `a`: F32, F16, BF16 or an 8-bit float, `[b.., m, k]`, or `[b.., k, m]` to be transposed.
+/// - `b`: F32, F16, BF16 or an 8-bit float, `[b.., k, n]`, or `[b.., n, k]` to be transposed.
 /// - `c` (optional): F32, F16 or BF16; it broadcasts to the result. Not read if `beta` is 0.
 /// - result: F32, `[b.., m, n]`. In place on `c`.
 ///
@@ -66,8 +67,8 @@ impl Rules for Gemm {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let a = operands.typed(0, FLOATS)?.dims();
-        let b = operands.typed(1, FLOATS)?.dims();
+        let a = operands.typed(0, FACTORS)?.dims();
+        let b = operands.typed(1, FACTORS)?.dims();
         operands.rank(0, a.rank() >= 2, "[.., m, k]")?;
         operands.rank(1, b.rank() >= 2, "[.., k, n]")?;
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {

@@ -1,17 +1,19 @@
 //! Rows of a table by index.
 
-use super::rules::{INDICES, Operands, Rules, TensorSpec, WEIGHTS, count, touched_bytes};
+use super::dtypes::{INDICES, WEIGHTS};
+use super::rules::{Operands, Rules, TensorSpec, count, touched_bytes};
 use super::{Cost, Op};
 use crate::DType;
 use crate::dims::{Dims, MAX_RANK};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// `y[i.., :] = table[ids[i..], :]`, decoded to F32.
+/// `y[i.., :] = table[ids[i..], :]`.
 ///
-/// - `table`: any float or quantised dtype, `[rows, n]`.
+/// - `table`: any dtype, `[rows, n]`.
 /// - `ids`: I32, any dims of rank 5 at most. An index outside `0..rows` gives a row of zeros.
-/// - result: F32, the dims of `ids` and then `n`.
+/// - result: F32, decoded, of a table that may be a weight (floats of 32 bits at most, blocks), else
+///   the dtype of the table, its bits kept; the dims of `ids` and then `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetRows;
 
@@ -29,13 +31,18 @@ impl Rules for GetRows {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let table = operands.typed(0, WEIGHTS)?.dims();
+        let dtype = operands.typed(0, &DType::ALL)?.dtype;
+        let table = operands.get(0).dims();
         let ids = operands.typed(1, INDICES)?.dims();
         operands.rank(0, table.rank() == 2, "[rows, n]")?;
         operands.rank(1, ids.rank() < MAX_RANK, "at most 5 dims")?;
         let row = table.from_end(0);
         Ok(TensorSpec {
-            dtype: DType::F32,
+            dtype: if WEIGHTS.contains(&dtype) {
+                DType::F32
+            } else {
+                dtype
+            },
             dims: Dims::from_fn(ids.rank() + 1, |i| ids.get(i).copied().unwrap_or(row)),
         })
     }

@@ -1,6 +1,7 @@
 //! Products with a weight on the left.
 
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, WEIGHTS, count};
+use super::dtypes::{FLOATS, WEIGHTS};
+use super::rules::{Operands, Rules, TensorSpec, count};
 use super::{Op, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -9,7 +10,7 @@ use crate::graph::{Graph, Value, ValueId};
 
 /// `y[b.., m, n] = sum_k x[b.., m, k] * w[b'.., n, k]`, that is `y = x w^T` for each batch.
 ///
-/// - `w`: any float or quantised dtype, `[b'.., n, k]`.
+/// - `w`: F32, F16, BF16, an 8-bit float or any quantised dtype, `[b'.., n, k]`.
 /// - `x`: F32, F16 or BF16, `[b.., m, k]` of the same rank or a higher one.
 /// - result: F32, `[b.., m, n]`.
 ///

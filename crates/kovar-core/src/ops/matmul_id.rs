@@ -1,6 +1,7 @@
 //! Products with the weights of chosen experts.
 
-use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, WEIGHTS, count, touched_bytes};
+use super::dtypes::{FLOATS, INDICES, WEIGHTS};
+use super::rules::{Operands, Rules, TensorSpec, count, touched_bytes};
 use super::{Cost, Op, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -10,7 +11,7 @@ use crate::graph::{Graph, Value, ValueId};
 /// `y[t, s, n] = sum_k x[t, s', k] * w[ids[t, s], n, k]`, the product of a mixture of experts:
 /// each token goes through the experts that its ids name.
 ///
-/// - `w`: any float or quantised dtype, `[experts, n, k]`.
+/// - `w`: F32, F16, BF16, an 8-bit float or any quantised dtype, `[experts, n, k]`.
 /// - `x`: F32, F16 or BF16, `[tokens, used, k]` with `s' = s`, or `[tokens, 1, k]` with `s' = 0`.
 /// - `ids`: I32, `[tokens, used]`. An id outside `0..experts` gives a row of zeros.
 /// - result: F32, `[tokens, used, n]`.

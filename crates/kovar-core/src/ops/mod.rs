@@ -11,6 +11,7 @@ mod conv2d;
 mod conv_transpose2d;
 mod copy;
 mod cumsum;
+pub mod dtypes;
 mod gemm;
 mod get_rows;
 mod glu;

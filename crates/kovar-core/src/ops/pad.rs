@@ -1,11 +1,12 @@
 //! Padding with a constant.
 
 use super::Op;
-use super::rules::{Operands, PLAIN, Rules, TensorSpec, per_dim};
-use crate::DType;
+use super::dtypes::PLAIN;
+use super::rules::{Operands, Rules, TensorSpec, per_dim};
 use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
+use crate::{DType, plain};
 
 /// `y` holds `x` and a constant around it.
 ///
@@ -18,11 +19,23 @@ pub struct Pad {
     pub before: Dims,
     /// Elements behind `x` along each dimension.
     pub after: Dims,
-    /// The constant; an integer for I32.
+    /// The constant; of integers and Bool one that the dtype holds.
     pub value: f32,
 }
 
 const PER_DIM: &str = "as many dims as there are sizes of padding before and behind";
+
+/// Whether an integer of a dtype, or a Bool, is exactly `value`.
+fn is_held(dtype: DType, value: f64) -> bool {
+    let (mut bytes, mut held) = ([0; 8], [0]);
+    let element = bytes.get_mut(..dtype.block_bytes());
+    let stored = element.is_some_and(|bytes| {
+        plain::encode_f64(dtype, &[value], bytes).is_ok()
+            && plain::decode_i64(dtype, bytes, &mut held).is_ok()
+    });
+    // In 128 bits, where the integer above the greatest one is another.
+    stored && value.fract() == 0.0 && held.map(i128::from) == [value as i128]
+}
 
 impl Rules for Pad {
     fn name(&self) -> &'static str {
@@ -43,10 +56,9 @@ impl Rules for Pad {
         let rank = dims.rank();
         let fits = before.rank() == rank && after.rank() == rank;
         operands.rank(0, fits, PER_DIM)?;
-        if x.dtype == DType::I32 {
-            let whole = (self.value as i32) as f32 == self.value && self.value < 2f32.powi(31);
-            operands.attribute(whole, "value", self.value.into(), "an integer of 32 bits")?;
-        }
+        let value = self.value.into();
+        let fits = !x.dtype.is_integer() || is_held(x.dtype, value);
+        operands.attribute(fits, "value", value, "an integer that the dtype holds")?;
         Ok(TensorSpec {
             dtype: x.dtype,
             dims: Dims::from_fn(rank, |at| {

@@ -5,28 +5,9 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, ScalarId, Value, ValueId};
 use crate::layout::Layout;
-use crate::ops::Op;
+use crate::ops::{Op, dtypes};
 
-/// The plain floating-point dtypes.
-pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
-/// The plain dtypes.
-pub(super) const PLAIN: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
-/// The plain floating-point dtypes and all quantised ones.
-pub(super) const WEIGHTS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::Q4_0,
-    DType::Q4_1,
-    DType::Q5_0,
-    DType::Q5_1,
-    DType::Q8_0,
-    DType::Q4K,
-    DType::Q5K,
-    DType::Q6K,
-];
-/// Index operands.
-pub(super) const INDICES: &[DType] = &[DType::I32];
+pub(super) use dtypes::{FLOATS, INDICES, PLAIN};
 
 /// The dtype and dims of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,9 +103,19 @@ impl<'a> Operands<'a> {
 
     /// Operand `i`, of the plain dtype of operand `other`.
     pub(super) fn typed_as(&self, i: usize, other: usize) -> Result<&'a Value, GraphError> {
-        let wanted = self.get(other).dtype;
-        let allowed = PLAIN.chunks(1).find(|one| one.contains(&wanted));
-        self.typed(i, allowed.unwrap_or(&[]))
+        self.typed(i, dtypes::only(self.get(other).dtype))
+    }
+
+    /// Fails unless a result of `dtype` is among those `allowed`.
+    pub(super) fn result(&self, dtype: DType, allowed: &'static [DType]) -> Result<(), GraphError> {
+        if allowed.contains(&dtype) {
+            return Ok(());
+        }
+        Err(GraphError::ResultDType {
+            op: self.op,
+            found: dtype,
+            allowed,
+        })
     }
 
     /// Fails unless `holds` with operand `i` not having the form `expected`.

@@ -1,22 +1,21 @@
 //! Writes rows by index, such as the keys and values of a cache.
 
-use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, total_bytes, touched_bytes};
+use super::dtypes::{ENCODED, FLOATS, INDICES, PLAIN, only};
+use super::rules::{Operands, Rules, TensorSpec, total_bytes, touched_bytes};
 use super::{Cost, Op};
-use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
 /// `destination[ids[i], ..] = x[i, ..]`; the other rows stay as they are.
 ///
-/// - `x`: F32, F16 or BF16, `[n, ..]`.
+/// - `x`: any plain dtype, `[n, ..]`.
 /// - `ids`: I32 `[n]`. An index outside the destination's rows skips its row of `x`. The valid
 ///   indices must differ; which of two equal ones wins is not specified.
-/// - destination: F32, F16, BF16 or Q8_0, `[rows, ..]` with the inner dims of `x`.
+/// - destination: of the dtype of `x`, whose bits are kept, or, if `x` is F32, F16 or BF16, any of
+///   those, an 8-bit float or Q8_0, as [`Copy`](super::Copy) encodes it; `[rows, ..]` with the inner
+///   dims of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetRows;
-
-/// What a destination may be.
-const DESTINATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
 
 impl Rules for SetRows {
     fn name(&self) -> &'static str {
@@ -32,15 +31,21 @@ impl Rules for SetRows {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?.dims();
+        let dtype = operands.typed(0, PLAIN)?.dtype;
+        let x = operands.get(0).dims();
         let ids = operands.typed(1, INDICES)?.dims();
         let destination = operands.destination()?;
-        if !DESTINATIONS.contains(&destination.dtype) {
+        let allowed = if FLOATS.contains(&dtype) {
+            ENCODED
+        } else {
+            only(dtype)
+        };
+        if !allowed.contains(&destination.dtype) {
             return Err(GraphError::OperandDType {
                 op: self.name(),
                 operand: "destination",
                 found: destination.dtype,
-                allowed: DESTINATIONS,
+                allowed,
             });
         }
         operands.rank(0, x.rank() >= 2, "[n, ..] with rows of rank 1 or more")?;

@@ -6,8 +6,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{self, AffineFit};
-use super::{Block, F16Bytes, largest_magnitude};
+use super::search::{self, magnitude_weights};
+use super::super_block::{AffineCodes, ScaledCodes};
+use super::{Block, F16Bytes};
 use crate::DType;
 
 /// 256 elements `(d * scale) * q - (dmin * min)`, `q` of 4 bits.
@@ -101,11 +102,11 @@ impl Block<256> for BlockQ4K {
     }
 
     fn encode(values: &[f32; 256]) -> Self {
-        let block = AffineSuperBlock::encode(values, 15, 1.0);
+        let block = AffineCodes::<8>::encode::<32>(values, 15, 63, 1.0);
         Self {
             d: block.d,
             dmin: block.dmin,
-            scales: block.scales,
+            scales: PackedScales::pack(&block.scales, &block.mins),
             qs: pack_nibbles(&block.codes),
         }
     }
@@ -125,7 +126,7 @@ impl Block<256> for BlockQ5K {
     }
 
     fn encode(values: &[f32; 256]) -> Self {
-        let block = AffineSuperBlock::encode(values, 31, 1.0);
+        let block = AffineCodes::<8>::encode::<32>(values, 31, 63, 1.0);
         let mut qh = [0; 32];
         for (sub_block, codes) in block.codes.chunks_exact(32).enumerate() {
             for (bits, code) in qh.iter_mut().zip(codes) {
@@ -135,7 +136,7 @@ impl Block<256> for BlockQ5K {
         Self {
             d: block.d,
             dmin: block.dmin,
-            scales: block.scales,
+            scales: PackedScales::pack(&block.scales, &block.mins),
             qh,
             qs: pack_nibbles(&block.codes),
         }
@@ -160,82 +161,18 @@ impl Block<256> for BlockQ6K {
     }
 
     fn encode(values: &[f32; 256]) -> Self {
-        if !values.iter().all(|value| value.is_finite()) {
-            return Self {
-                d: F16Bytes::from_f32(f32::NAN),
-                ..Self::zeroed()
-            };
-        }
-        let (sub_blocks, _) = values.as_chunks::<16>();
-        let mut fits = [0.0; 16];
-        for (fit, values) in fits.iter_mut().zip(sub_blocks) {
-            let weights = search::magnitude_weights(values);
-            *fit = search::fit_symmetric(values, &weights, 32.0, 0.9) as f32;
-        }
-        // The scale of largest magnitude takes the side of i8 with one more code.
-        let d = F16Bytes::from_f32(largest_magnitude(&fits) / -128.0);
-        let scales = fits.map(|fit| divide(fit, d.to_f32()).round_ties_even() as i8);
-        let mut codes = [0; 256];
-        let targets = codes.chunks_exact_mut(16).zip(sub_blocks);
-        for ((codes, values), &scale) in targets.zip(&scales) {
-            let step = d.to_f32() * f32::from(scale);
-            for (code, &value) in codes.iter_mut().zip(values) {
-                let nearest = divide(value, step).round_ties_even();
-                *code = (nearest.clamp(-32.0, 31.0) + 32.0) as u8;
-            }
-        }
-        let (ql, qh) = pack_six_bits(&codes);
-        Self { ql, qh, scales, d }
-    }
-}
-
-/// What Q4_K and Q5_K share: everything but the packing of the codes.
-struct AffineSuperBlock {
-    d: F16Bytes,
-    dmin: F16Bytes,
-    scales: PackedScales,
-    codes: [u8; 256],
-}
-
-impl AffineSuperBlock {
-    fn encode(values: &[f32; 256], max_code: u8, reach: f64) -> Self {
-        if !values.iter().all(|value| value.is_finite()) {
-            return Self {
-                d: F16Bytes::from_f32(f32::NAN),
-                dmin: F16Bytes::zeroed(),
-                scales: PackedScales::zeroed(),
-                codes: [0; 256],
-            };
-        }
-        let (sub_blocks, _) = values.as_chunks::<32>();
-        let mut fits = [AffineFit::default(); 8];
-        for (fit, values) in fits.iter_mut().zip(sub_blocks) {
-            let weights = search::magnitude_weights(values);
-            *fit = search::fit_affine(values, &weights, max_code, reach);
-        }
-        let six_bits = |parts: [f64; 8]| {
-            let largest = parts.iter().fold(0.0, |largest, &part| part.max(largest));
-            let unit = F16Bytes::from_f32((largest / 63.0) as f32);
-            let nearest = |part| divide(part as f32, unit.to_f32()).round_ties_even();
-            (unit, parts.map(|part| nearest(part).clamp(0.0, 63.0) as u8))
-        };
-        let (d, scales) = six_bits(fits.map(|fit| fit.scale));
-        let (dmin, mins) = six_bits(fits.map(|fit| fit.min));
-        let mut codes = [0; 256];
-        let targets = codes.chunks_exact_mut(32).zip(sub_blocks);
-        for ((codes, values), (&scale, &min)) in targets.zip(scales.iter().zip(&mins)) {
-            let step = d.to_f32() * f32::from(scale);
-            let min = dmin.to_f32() * f32::from(min);
-            for (code, &value) in codes.iter_mut().zip(values) {
-                let nearest = divide(value + min, step).round_ties_even();
-                *code = nearest.clamp(0.0, f32::from(max_code)) as u8;
-            }
-        }
+        let block = ScaledCodes::<16>::encode::<16>(
+            values,
+            128.0,
+            |values| search::fit_symmetric(values, &magnitude_weights(values), 32.0, 0.9),
+            |q| (q.round_ties_even().clamp(-32.0, 31.0) + 32.0) as u8,
+        );
+        let (ql, qh) = pack_six_bits(&block.codes);
         Self {
-            d,
-            dmin,
-            scales: PackedScales::pack(&scales, &mins),
-            codes,
+            ql,
+            qh,
+            scales: block.scales,
+            d: block.d,
         }
     }
 }
@@ -258,11 +195,6 @@ fn decode_affine(
         }
     }
     out
-}
-
-/// `a / b`, 0 where `b` is 0: with a zero scale every code stands for the same number.
-fn divide(a: f32, b: f32) -> f32 {
-    if b == 0.0 { 0.0 } else { a / b }
 }
 
 /// Codes in the order of the elements, from pairs of sub-blocks that share their bytes.

@@ -203,7 +203,7 @@ fn inverse(d: f32) -> Option<f32> {
     inverse.is_finite().then_some(inverse)
 }
 
-fn unpack_nibbles(qs: &[u8; 16]) -> [u8; 32] {
+pub(super) fn unpack_nibbles(qs: &[u8; 16]) -> [u8; 32] {
     let mut codes = [0; 32];
     let (low, high) = codes.split_at_mut(16);
     for ((low, high), byte) in low.iter_mut().zip(high).zip(qs) {
@@ -212,7 +212,7 @@ fn unpack_nibbles(qs: &[u8; 16]) -> [u8; 32] {
     codes
 }
 
-fn pack_nibbles(codes: &[u8; 32]) -> [u8; 16] {
+pub(super) fn pack_nibbles(codes: &[u8; 32]) -> [u8; 16] {
     let mut qs = [0; 16];
     let (low, high) = codes.split_at(16);
     for ((byte, low), high) in qs.iter_mut().zip(low).zip(high) {

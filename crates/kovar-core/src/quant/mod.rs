@@ -1,4 +1,5 @@
-//! Reference codecs of the element types: plain floats and the quantised blocks of GGUF.
+//! Reference codecs of the element types to and from f32: the plain dtypes (by way of
+//! [`plain`]) and the quantised blocks of GGUF.
 //!
 //! They are written for clarity and follow the file layouts bit by bit; the backends have faster
 //! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
@@ -6,12 +7,16 @@
 //!
 //! | dtype | file | elements | bytes | an element is |
 //! |---|---|---|---|---|
-//! | F32, F16, BF16 | plain | 1 | 4, 2, 2 | itself |
+//! | plain dtypes | [`plain`] | 1 | 1 to 8 | itself |
 //! | Q4_0, Q5_0 | [`legacy`] | 32 | 18, 22 | `d * (q - 8)`, `d * (q - 16)` |
 //! | Q4_1, Q5_1 | [`legacy`] | 32 | 20, 24 | `d * q + m` |
 //! | Q8_0 | [`legacy`] | 32 | 34 | `d * q` |
+//! | Q2_K | [`k_low`] | 256 | 84 | `(d * scale) * q - (dmin * min)` |
+//! | Q3_K | [`k_low`] | 256 | 110 | `(d * scale) * (q - 4)` |
 //! | Q4_K, Q5_K | [`k`] | 256 | 144, 176 | `(d * scale) * q - (dmin * min)` |
 //! | Q6_K | [`k`] | 256 | 210 | `(d * scale) * (q - 32)` |
+//! | IQ4_NL, MXFP4 | [`levels`] | 32 | 18, 17 | `d * level(q)` |
+//! | IQ4_XS | [`levels`] | 256 | 136 | `(d * scale) * level(q)` |
 //!
 //! Decoding is plain f32 arithmetic in the order the table shows, each operation rounded on its
 //! own (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package
@@ -23,18 +28,22 @@
 
 pub mod activation;
 pub mod k;
+pub mod k_low;
 pub mod legacy;
-mod plain;
+pub mod levels;
 mod search;
+mod super_block;
 
 use bytemuck::{Pod, Zeroable};
 use half::f16;
 
-use crate::DType;
 use crate::error::CodecError;
+use crate::{DType, plain};
 
 pub use k::{BlockQ4K, BlockQ5K, BlockQ6K};
+pub use k_low::{BlockQ2K, BlockQ3K};
 pub use legacy::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
+pub use levels::{BlockIQ4NL, BlockIQ4XS, BlockMXFP4};
 
 /// An f16 as it lies in a file: two bytes, little-endian, of any alignment.
 #[repr(transparent)]
@@ -67,29 +76,31 @@ pub trait Block<const N: usize>: Pod {
     fn encode(values: &[f32; N]) -> Self;
 }
 
-/// Decodes whole blocks of `dtype` into f32.
+/// Decodes whole blocks of `dtype` into f32; F64 and large integers round to nearest.
 ///
 /// `out.len()` is the element count and `bytes` must be exactly as long as that many elements
 /// are. Any bytes decode: the content of a block is never an error.
 ///
 /// # Errors
-/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `out` is not
+/// [`CodecError::PartialBlock`] if `out` is not
 /// a whole number of blocks, [`CodecError::WrongSize`] if `bytes` is shorter or longer.
 pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
     check_sizes(dtype, out.len(), bytes.len())?;
     match dtype {
-        DType::F32 => plain::decode_f32(bytes, out),
-        DType::F16 => plain::decode_f16(bytes, out),
-        DType::BF16 => plain::decode_bf16(bytes, out),
-        DType::I32 | DType::I8 => return Err(CodecError::NotNumeric { dtype }),
         DType::Q4_0 => decode_blocks::<BlockQ4_0, _>(bytes, out),
         DType::Q4_1 => decode_blocks::<BlockQ4_1, _>(bytes, out),
         DType::Q5_0 => decode_blocks::<BlockQ5_0, _>(bytes, out),
         DType::Q5_1 => decode_blocks::<BlockQ5_1, _>(bytes, out),
         DType::Q8_0 => decode_blocks::<BlockQ8_0, _>(bytes, out),
+        DType::Q2K => decode_blocks::<BlockQ2K, _>(bytes, out),
+        DType::Q3K => decode_blocks::<BlockQ3K, _>(bytes, out),
         DType::Q4K => decode_blocks::<BlockQ4K, _>(bytes, out),
         DType::Q5K => decode_blocks::<BlockQ5K, _>(bytes, out),
         DType::Q6K => decode_blocks::<BlockQ6K, _>(bytes, out),
+        DType::IQ4NL => decode_blocks::<BlockIQ4NL, _>(bytes, out),
+        DType::IQ4XS => decode_blocks::<BlockIQ4XS, _>(bytes, out),
+        DType::MXFP4 => decode_blocks::<BlockMXFP4, _>(bytes, out),
+        plain => plain::decode_f32(plain, bytes, out)?,
     }
     Ok(())
 }
@@ -99,41 +110,42 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// `values.len()` is the element count and `out` must be exactly as long as that many elements
 /// are.
 ///
-/// - F16 and BF16 round to nearest, ties to even.
+/// - Plain dtypes follow the rules of [`plain`]: floats round to nearest, ties to even.
 /// - Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 round as ggml's reference does: finite values give the same
 ///   bytes as the `gguf` Python package.
-/// - Q4_K, Q5_K and Q6_K search each sub-block for the scale (and minimum) of least squared
-///   error, weighted by magnitude; another encoder's bytes may differ and be as good.
+/// - Q2_K to Q6_K, IQ4_NL and IQ4_XS search each sub-block for the scale (and minimum) of least
+///   squared error, weighted by magnitude; another encoder's bytes may differ and be as good.
+/// - MXFP4 takes the power of two that the OCP specification names, and the nearest levels: finite
+///   values of at least 2^-125 in magnitude give the same bytes as the `gguf` Python package.
 ///
-/// A block with a NaN or an infinity in it, or whose scale leaves the f16 range, decodes to
-/// non-finite numbers throughout; it is never taken for good data.
+/// A block with a NaN or an infinity in it, or whose scale leaves the range of its format, decodes
+/// to non-finite numbers throughout; it is never taken for good data.
 ///
 /// # Errors
-/// [`CodecError::NotNumeric`] for an integer dtype, [`CodecError::PartialBlock`] if `values` is
+/// [`CodecError::PartialBlock`] if `values` is
 /// not a whole number of blocks, [`CodecError::WrongSize`] if `out` is shorter or longer.
 pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecError> {
     check_sizes(dtype, values.len(), out.len())?;
     match dtype {
-        DType::F32 => plain::encode_f32(values, out),
-        DType::F16 => plain::encode_f16(values, out),
-        DType::BF16 => plain::encode_bf16(values, out),
-        DType::I32 | DType::I8 => return Err(CodecError::NotNumeric { dtype }),
         DType::Q4_0 => encode_blocks::<BlockQ4_0, _>(values, out),
         DType::Q4_1 => encode_blocks::<BlockQ4_1, _>(values, out),
         DType::Q5_0 => encode_blocks::<BlockQ5_0, _>(values, out),
         DType::Q5_1 => encode_blocks::<BlockQ5_1, _>(values, out),
         DType::Q8_0 => encode_blocks::<BlockQ8_0, _>(values, out),
+        DType::Q2K => encode_blocks::<BlockQ2K, _>(values, out),
+        DType::Q3K => encode_blocks::<BlockQ3K, _>(values, out),
         DType::Q4K => encode_blocks::<BlockQ4K, _>(values, out),
         DType::Q5K => encode_blocks::<BlockQ5K, _>(values, out),
         DType::Q6K => encode_blocks::<BlockQ6K, _>(values, out),
+        DType::IQ4NL => encode_blocks::<BlockIQ4NL, _>(values, out),
+        DType::IQ4XS => encode_blocks::<BlockIQ4XS, _>(values, out),
+        DType::MXFP4 => encode_blocks::<BlockMXFP4, _>(values, out),
+        plain => plain::encode_f32(plain, values, out)?,
     }
     Ok(())
 }
 
-fn check_sizes(dtype: DType, elements: usize, actual: usize) -> Result<(), CodecError> {
-    if !dtype.is_float() && !dtype.is_quantized() {
-        return Err(CodecError::NotNumeric { dtype });
-    }
+pub(crate) fn check_sizes(dtype: DType, elements: usize, actual: usize) -> Result<(), CodecError> {
     let expected = dtype
         .bytes_for(elements)
         .ok_or(CodecError::PartialBlock { dtype, elements })?;
@@ -192,9 +204,14 @@ mod tests {
         check::<BlockQ5_0, _>();
         check::<BlockQ5_1, _>();
         check::<BlockQ8_0, _>();
+        check::<BlockQ2K, _>();
+        check::<BlockQ3K, _>();
         check::<BlockQ4K, _>();
         check::<BlockQ5K, _>();
         check::<BlockQ6K, _>();
+        check::<BlockIQ4NL, _>();
+        check::<BlockIQ4XS, _>();
+        check::<BlockMXFP4, _>();
     }
 
     #[test]

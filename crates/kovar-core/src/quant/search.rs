@@ -1,5 +1,5 @@
-//! Scale searches of the K encoders: for one sub-block, the scale (and minimum) of least weighted
-//! squared error.
+//! Scale searches of the K and IQ4 encoders: for one sub-block, the scale (and minimum) of least
+//! weighted squared error.
 //!
 //! Rounding to a grid and fitting a line to the result is done for a ladder of grid steps near
 //! `range / max_code`; the best fit of all is kept. The first rung is the plain grid over the
@@ -137,30 +137,43 @@ pub(super) fn fit_symmetric<const N: usize>(
     half: f64,
     reach: f64,
 ) -> f64 {
+    let anchors = ladder(reach).map(|offset| -(half + offset));
+    fit_levels(values, weights, -half, anchors, |q| {
+        q.round_ties_even().clamp(-half, half - 1.0)
+    })
+}
+
+/// Fits `scale * level` to finite values; `nearest` gives the level next to a number.
+///
+/// An anchor is where the value of largest magnitude is put: on or near a level far from zero. The
+/// error of the result is at most that of the value at `first` as it is.
+pub(super) fn fit_levels<const N: usize>(
+    values: &[f32; N],
+    weights: &[f64; N],
+    first: f64,
+    anchors: impl Iterator<Item = f64>,
+    nearest: impl Fn(f64) -> f64,
+) -> f64 {
     let largest = f64::from(super::largest_magnitude(values));
     if largest == 0.0 {
         return 0.0;
     }
-    let grid = |steps: f64| {
-        let inverse = -steps / largest;
-        values.map(|x| {
-            (f64::from(x) * inverse)
-                .round_ties_even()
-                .clamp(-half, half - 1.0)
-        })
+    let grid = |anchor: f64| {
+        let inverse = anchor / largest;
+        values.map(|x| nearest(f64::from(x) * inverse))
     };
-    let mut best = -largest / half;
-    let mut least = symmetric_error(values, weights, &grid(half), best);
-    for offset in ladder(reach) {
-        let codes = grid(half + offset);
+    let mut best = largest / first;
+    let mut least = level_error(values, weights, &grid(first), best);
+    for anchor in anchors {
+        let levels = grid(anchor);
         let (mut qx_sum, mut qq_sum) = (0.0, 0.0);
-        for ((&x, &w), &q) in values.iter().zip(weights).zip(&codes) {
+        for ((&x, &w), &q) in values.iter().zip(weights).zip(&levels) {
             qx_sum += w * q * f64::from(x);
             qq_sum += w * q * q;
         }
-        // The largest value never has code 0, so the divisor is positive.
+        // The largest value never has level 0, so the divisor is positive.
         let scale = qx_sum / qq_sum;
-        let error = symmetric_error(values, weights, &codes, scale);
+        let error = level_error(values, weights, &levels, scale);
         if error < least {
             (least, best) = (error, scale);
         }
@@ -168,13 +181,13 @@ pub(super) fn fit_symmetric<const N: usize>(
     best
 }
 
-fn symmetric_error<const N: usize>(
+fn level_error<const N: usize>(
     values: &[f32; N],
     weights: &[f64; N],
-    codes: &[f64; N],
+    levels: &[f64; N],
     scale: f64,
 ) -> f64 {
-    let terms = values.iter().zip(weights).zip(codes);
+    let terms = values.iter().zip(weights).zip(levels);
     terms
         .map(|((&x, w), q)| w * (scale * q - f64::from(x)).powi(2))
         .sum()

@@ -9,7 +9,7 @@ use crate::program::{Address, Kernel, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| &[],
-    result: |_| &[DType::F32, DType::I32],
+    result: |_| &[DType::F32, DType::I32, DType::F64, DType::I64],
     compile,
 };
 
@@ -23,7 +23,7 @@ struct Arange {
     stride: usize,
     start: f64,
     step: f64,
-    integer: bool,
+    dtype: DType,
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
@@ -37,7 +37,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         stride: y.bytes(y.layout.stride_from_end(0)),
         start: op.start,
         step: op.step,
-        integer: y.dtype == DType::I32,
+        dtype: y.dtype,
     }))
 }
 
@@ -45,14 +45,19 @@ impl Kernel for Arange {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         run.pool.run_ranges(self.n, GRAIN, &|range, _| {
             for i in range {
-                let value = self.start + i as f64 * self.step;
-                let bits = match self.integer {
-                    true => value as i32 as u32,
-                    false => (value as f32).to_bits(),
-                };
                 let to = self.y.get().wrapping_add(i * self.stride);
+                let float = self.start + i as f64 * self.step;
+                let whole = (i as i64).wrapping_mul(self.step as i64);
+                let integer = (self.start as i64).wrapping_add(whole);
                 // SAFETY: the element is inside the result, by `Kernel::run`'s contract writable.
-                unsafe { to.cast::<u32>().write_unaligned(bits) };
+                unsafe {
+                    match self.dtype {
+                        DType::I32 => to.cast::<i32>().write_unaligned(integer as i32),
+                        DType::I64 => to.cast::<i64>().write_unaligned(integer),
+                        DType::F64 => to.cast::<f64>().write_unaligned(float),
+                        _ => to.cast::<f32>().write_unaligned(float as f32),
+                    }
+                }
             }
         });
         Ok(())

@@ -1,4 +1,4 @@
-//! Elements of plain dtypes moved and set bit by bit.
+//! Elements moved and set bit by bit.
 
 use super::rows::Walk;
 use crate::program::{Operand, Run};
@@ -19,6 +19,7 @@ pub(super) unsafe fn move_elements(
             _ if from_stride == 1 && to_stride == 1 => {
                 std::ptr::copy_nonoverlapping(from, to, n * size);
             }
+            1 => strided::<u8>(from, from_stride, to, to_stride, n),
             2 => strided::<u16>(from, from_stride, to, to_stride, n),
             4 => strided::<u32>(from, from_stride, to, to_stride, n),
             8 => strided::<u64>(from, from_stride, to, to_stride, n),
@@ -48,7 +49,8 @@ unsafe fn strided<T>(from: *const u8, from_stride: usize, to: *mut u8, to_stride
 /// One window copied onto another of the same dtype and dims.
 pub(super) struct Move {
     walk: Walk<2>,
-    size: usize,
+    /// Elements and bytes of a block.
+    block: (usize, usize),
 }
 
 impl Move {
@@ -56,7 +58,7 @@ impl Move {
     pub(super) fn new(from: &Operand<'_>, to: &Operand<'_>) -> Option<Self> {
         Some(Self {
             walk: Walk::merged([from, to])?,
-            size: to.dtype.block_bytes(),
+            block: (to.dtype.block_len(), to.dtype.block_bytes()),
         })
     }
 
@@ -64,10 +66,11 @@ impl Move {
     /// As [`Kernel::run`](crate::program::Kernel::run).
     pub(super) unsafe fn run(&self, run: &Run<'_>) {
         let [from_stride, to_stride] = self.walk.forms.map(|form| form.stride());
+        let (len, size) = self.block;
         self.walk.pieces(run, &|[from, to], n| {
-            // SAFETY: pieces are inside the windows, which are apart, by this function's contract
+            // SAFETY: pieces are whole blocks inside the windows, which are apart, by this function's contract
             // readable and writable.
-            unsafe { move_elements(self.size, (from, from_stride), (to, to_stride), n) };
+            unsafe { move_elements(size, (from, from_stride), (to, to_stride), n / len) };
         });
     }
 }

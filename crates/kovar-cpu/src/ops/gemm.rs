@@ -7,12 +7,12 @@ use kovar_core::{DType, Dims, MAX_RANK, NodeRef};
 
 use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
 use super::rows::{RowForm, broadcast};
-use super::{Compiled, Entry, F32, FLOATS, malformed};
+use super::{Compiled, Entry, F32, FACTORS, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
+    operands: |_, i| if i < 2 { FACTORS } else { FLOATS },
     result: |_| F32,
     compile,
 };

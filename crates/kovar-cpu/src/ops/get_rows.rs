@@ -1,15 +1,16 @@
 //! Rows of a table by index.
 
-use kovar_core::{Dims, Layout, MAX_RANK, NodeRef};
+use kovar_core::{DType, Dims, Layout, MAX_RANK, NodeRef};
 
+use super::elements::move_elements;
 use super::rows::{PIECE, RowForm, Walk};
-use super::{Compiled, Entry, F32, I32, WEIGHTS, malformed};
+use super::{Compiled, Entry, I32, PLAIN, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
-    operands: |_, i| if i == 0 { WEIGHTS } else { I32 },
-    result: |_| F32,
+    operands: |_, i| if i == 0 { &DType::ALL } else { I32 },
+    result: |_| PLAIN,
     compile,
 };
 
@@ -19,6 +20,8 @@ struct GetRows {
     /// Bytes from one row of the table to the next.
     stride: usize,
     form: RowForm,
+    /// Whether elements are decoded to F32; else they are moved.
+    decoded: bool,
     /// Each index, repeated along the row, with the row of the result.
     walk: Walk<2>,
 }
@@ -40,38 +43,61 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         rows: table.layout.dims().from_end(1),
         stride: table.bytes(table.layout.stride_from_end(1)),
         form: RowForm::of(&table),
+        decoded: y.dtype == DType::F32,
         walk: repeated().ok_or_else(|| malformed(resolver, node, "ids"))?,
     }))
+}
+
+impl GetRows {
+    /// Decodes a row, or clears it.
+    ///
+    /// # Safety
+    /// `source` is a row of the table and `y` one of the result.
+    unsafe fn decode(&self, run: &Run<'_>, source: Option<*mut u8>, y: *mut u8) {
+        let [_, y_form] = self.walk.forms;
+        let row_len = self.walk.row_len();
+        for column in (0..row_len).step_by(PIECE) {
+            let n = PIECE.min(row_len - column);
+            let mut buffer = [0.0; PIECE];
+            let to = y_form.at(y, column);
+            let target = y_form.target(to, buffer.as_mut_ptr());
+            // SAFETY: by this function's contract; the piece is inside both rows.
+            unsafe {
+                match source {
+                    Some(source) => {
+                        let from = self.form.at(source, column);
+                        self.form.read_to(run.vector, from, n, target);
+                    }
+                    None => std::ptr::write_bytes(target.cast::<u8>(), 0, 4 * n),
+                }
+                y_form.write(run.vector, target, n, to);
+            }
+        }
+    }
 }
 
 impl Kernel for GetRows {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let [_, y_form] = self.walk.forms;
-        let row_len = self.walk.row_len();
+        let size = self.form.dtype().block_bytes();
         self.walk.each_row(run, &|_, [id, y], _| {
             // SAFETY: the index is inside its operand, by `Kernel::run`'s contract readable.
             let id = unsafe { id.cast::<i32>().read_unaligned() };
             let row = usize::try_from(id).ok().filter(|&row| row < self.rows);
             let source = row.map(|row| self.table.get().wrapping_add(row * self.stride));
-            let mut column = 0;
-            while column < row_len {
-                let n = PIECE.min(row_len - column);
-                let mut buffer = [0.0; PIECE];
-                let to = y_form.at(y, column);
-                let target = y_form.target(to, buffer.as_mut_ptr());
-                // SAFETY: the row is inside the table, the piece inside both rows, by
-                // `Kernel::run`'s contract readable and writable.
-                unsafe {
-                    match source {
-                        Some(source) => {
-                            self.form
-                                .read_to(run.vector, self.form.at(source, column), n, target);
-                        }
-                        None => std::ptr::write_bytes(target.cast::<u8>(), 0, 4 * n),
-                    }
-                    y_form.write(run.vector, target, n, to);
+            // SAFETY: the rows are inside the table and the result, by `Kernel::run`'s contract
+            // readable and writable; no plain element is larger than the zeros.
+            unsafe {
+                if self.decoded {
+                    self.decode(run, source, y);
+                    return;
                 }
-                column += n;
+                let zeros = [0u8; 8];
+                let from = match source {
+                    Some(source) => (source.cast_const(), self.form.stride()),
+                    None => (zeros.as_ptr(), 0),
+                };
+                move_elements(size, from, (y, y_form.stride()), self.walk.row_len());
             }
         });
         Ok(())

@@ -1,8 +1,7 @@
 //! Padding with a constant.
 
-use half::{bf16, f16};
 use kovar_core::ops::Op;
-use kovar_core::{DType, NodeRef};
+use kovar_core::{NodeRef, plain};
 
 use super::elements::{Move, Set};
 use super::{Compiled, Entry, PLAIN, malformed};
@@ -25,13 +24,8 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
     let parts = || {
         let Op::Pad(op) = node.op() else { return None };
-        let element = match y.dtype {
-            DType::F32 => op.value.to_ne_bytes().to_vec(),
-            DType::F16 => f16::from_f32(op.value).to_ne_bytes().to_vec(),
-            DType::BF16 => bf16::from_f32(op.value).to_ne_bytes().to_vec(),
-            DType::I32 => (op.value as i32).to_ne_bytes().to_vec(),
-            _ => return None,
-        };
+        let mut element = vec![0; y.dtype.block_bytes()];
+        plain::encode_f64(y.dtype, &[op.value.into()], &mut element).ok()?;
         let mut borders = Vec::new();
         // Dimension by dimension, what is before and behind is cut off.
         let mut left = y.layout;

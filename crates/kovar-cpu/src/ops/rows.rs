@@ -2,6 +2,7 @@
 //! row is read as f32 and written from f32, whatever its dtype and stride.
 
 use half::{bf16, f16};
+use kovar_core::plain::{F8E4M3, F8E5M2};
 use kovar_core::{DType, Dims, Layout, MAX_RANK, collapse, quant};
 
 use crate::program::{Address, Operand, Run};
@@ -103,10 +104,11 @@ impl RowForm {
         // SAFETY: by this function's contract.
         unsafe {
             match (self.dtype, self.stride) {
-                (DType::F32 | DType::I32, 1) => {
+                (DType::F32, 1) => {
                     std::ptr::copy_nonoverlapping(from, buffer.cast::<u8>(), 4 * n);
                 }
-                (DType::F16 | DType::BF16, 1) | (DType::Q8_0, _) => {
+                (DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2, 1)
+                | (DType::Q8_0, _) => {
                     let rows = Rows {
                         rows: 1,
                         n,
@@ -119,7 +121,13 @@ impl RowForm {
                 }
                 (DType::I8, 1) => (kernels.load_i8)(from.cast(), n, buffer),
                 (DType::I8, stride) => gather(from, stride, n, buffer, |x: i8| f32::from(x)),
-                (DType::F32 | DType::I32, stride) => gather(from, stride, n, buffer, |x: f32| x),
+                (DType::F32, stride) => gather(from, stride, n, buffer, |x: f32| x),
+                (DType::F8E4M3, stride) => {
+                    gather(from, stride, n, buffer, |bits| F8E4M3(bits).to_f32());
+                }
+                (DType::F8E5M2, stride) => {
+                    gather(from, stride, n, buffer, |bits| F8E5M2(bits).to_f32());
+                }
                 (DType::F16, stride) => {
                     gather(from, stride, n, buffer, |bits| {
                         f16::from_bits(bits).to_f32()
@@ -141,7 +149,7 @@ impl RowForm {
         }
     }
 
-    /// Reads rows, each of whole blocks. Of F16, BF16 and Q8_0 rows without gaps many are read as
+    /// Reads rows, each of whole blocks. Of F16, BF16, 8-bit float and Q8_0 rows without gaps many are read as
     /// quickly as one.
     ///
     /// # Safety
@@ -152,6 +160,8 @@ impl RowForm {
             match (self.dtype, self.stride) {
                 (DType::F16, 1) => (kernels.load_f16)(rows),
                 (DType::BF16, 1) => (kernels.load_bf16)(rows),
+                (DType::F8E4M3, 1) => (kernels.load_f8_e4m3)(rows),
+                (DType::F8E5M2, 1) => (kernels.load_f8_e5m2)(rows),
                 (DType::Q8_0, _) => (kernels.load_q8_0)(rows),
                 _ => {
                     for row in 0..rows.rows {
@@ -183,14 +193,20 @@ impl RowForm {
         // SAFETY: by this function's contract.
         unsafe {
             match (self.dtype, self.stride) {
-                (DType::F32 | DType::I32, 1) => {
+                (DType::F32, 1) => {
                     if !std::ptr::addr_eq(results, to) {
                         std::ptr::copy_nonoverlapping(results.cast::<u8>(), to, 4 * n);
                     }
                 }
                 (DType::F16, 1) => (kernels.store_f16)(results, n, to),
                 (DType::BF16, 1) => (kernels.store_bf16)(results, n, to),
-                (DType::F32 | DType::I32, stride) => scatter(results, stride, n, to, |x| x),
+                (DType::F32, stride) => scatter(results, stride, n, to, |x| x),
+                (DType::F8E4M3, stride) => {
+                    scatter(results, stride, n, to, |x| F8E4M3::from_f32(x).0);
+                }
+                (DType::F8E5M2, stride) => {
+                    scatter(results, stride, n, to, |x| F8E5M2::from_f32(x).0);
+                }
                 (DType::F16, stride) => {
                     scatter(results, stride, n, to, |x| f16::from_f32(x).to_bits());
                 }

@@ -1,17 +1,16 @@
 //! Writes rows by index.
 
-use kovar_core::{DType, Dims, Layout, NodeRef};
+use kovar_core::{Dims, Layout, NodeRef};
 
+use super::elements::move_elements;
 use super::rows::{GRAIN, PIECE, Walk};
-use super::{Compiled, Entry, FLOATS, I32, malformed};
+use super::{Compiled, Entry, I32, PLAIN, WRITTEN, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
-const DESTINATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
-
 pub(super) static ENTRY: Entry = Entry {
-    operands: |_, i| if i == 0 { FLOATS } else { I32 },
-    result: |_| DESTINATIONS,
+    operands: |_, i| if i == 0 { PLAIN } else { I32 },
+    result: |_| WRITTEN,
     compile,
 };
 
@@ -66,6 +65,13 @@ impl SetRows {
             let [x, y] = self.walk.row(inner);
             let x = x.wrapping_add(i * self.strides[0]);
             let y = y.wrapping_add(row * self.strides[1]);
+            if x_form.dtype() == y_form.dtype() {
+                let size = x_form.dtype().block_bytes();
+                let (from, to) = ((x.cast_const(), x_form.stride()), (y, y_form.stride()));
+                // SAFETY: by this function's contract.
+                unsafe { move_elements(size, from, to, row_len) };
+                continue;
+            }
             let mut column = 0;
             while column < row_len {
                 let n = PIECE.min(row_len - column);

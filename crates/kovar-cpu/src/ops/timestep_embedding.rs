@@ -56,11 +56,12 @@ impl Kernel for Embedding {
         self.walk.each_row(run, &|_, [t, y], _| {
             // SAFETY: the time step is inside its operand, by `Kernel::run`'s contract readable.
             let t = unsafe {
-                let mut bits = 0f32;
-                t_form.read_to(run.vector, t, 1, &mut bits);
-                match self.integer {
-                    true => f64::from(bits.to_bits() as i32),
-                    false => f64::from(bits),
+                if self.integer {
+                    f64::from(t.cast::<i32>().read_unaligned())
+                } else {
+                    let mut float = 0f32;
+                    t_form.read_to(run.vector, t, 1, &mut float);
+                    f64::from(float)
                 }
             };
             let set = |column: usize, value: f32| {

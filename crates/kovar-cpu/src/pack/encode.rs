@@ -2,7 +2,8 @@
 
 use kovar_core::DType;
 use kovar_core::quant::{
-    BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+    BlockIQ4NL, BlockIQ4XS, BlockMXFP4, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K,
+    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
 };
 
 use super::GROUP_ROWS;
@@ -18,7 +19,7 @@ impl PackedLayout {
     /// # Errors
     /// [`PackError::WrongSize`] if a slice has another length.
     pub fn pack(&self, src: &[u8], dst: &mut [u8], pool: &ThreadPool) -> Result<(), PackError> {
-        let row_bytes = self.k() / self.dtype.block_len() * self.dtype.block_bytes();
+        let row_bytes = self.k() / self.dtype().block_len() * self.dtype().block_bytes();
         let src_bytes = self.rows().saturating_mul(row_bytes);
         self.check_size("file blocks", src_bytes, src.len())?;
         self.check_size("prepared bytes", self.bytes(), dst.len())?;
@@ -48,11 +49,11 @@ impl PackedLayout {
         let mut group = Group {
             scales,
             codes,
-            unit_bytes: self.scales.unit_bytes(),
-            block_bytes: self.codes.block_bytes(),
+            unit_bytes: self.row.scales.unit_bytes(),
+            block_bytes: self.row.codes.block_bytes(),
         };
         for (row, bytes) in src.chunks_exact(row_bytes.max(1)).enumerate() {
-            match self.dtype {
+            match self.dtype() {
                 DType::Q4_0 => each_block(bytes, |b, block: &BlockQ4_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.nibbles(row, b, &block.qs);
@@ -65,17 +66,29 @@ impl PackedLayout {
                 DType::Q5_0 => each_block(bytes, |b, block: &BlockQ5_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.nibbles(row, b, &block.qs);
-                    group.fifth_bits(row, b, u32::from_le_bytes(block.qh));
+                    group.bits(row, b, u32::from_le_bytes(block.qh));
                 }),
                 DType::Q5_1 => each_block(bytes, |b, block: &BlockQ5_1| {
                     group.scale(row, b, 0, block.d.0);
                     group.scale(row, b, 1, block.m.0);
                     group.nibbles(row, b, &block.qs);
-                    group.fifth_bits(row, b, u32::from_le_bytes(block.qh));
+                    group.bits(row, b, u32::from_le_bytes(block.qh));
                 }),
                 DType::Q8_0 => each_block(bytes, |b, block: &BlockQ8_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.bytes(row, b, &block.qs);
+                }),
+                DType::Q2K => each_block(bytes, |s, block: &BlockQ2K| {
+                    group.scale(row, s, 0, block.d.0);
+                    group.scale(row, s, 1, block.dmin.0);
+                    group.small_scales(row, s, 2, &block.scales);
+                    group.two_bits(row, s, &block.qs);
+                }),
+                DType::Q3K => each_block(bytes, |s, block: &BlockQ3K| {
+                    group.scale(row, s, 0, block.d.0);
+                    group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales.unpack()));
+                    group.two_bits(row, s, &block.qs);
+                    group.bit_planes(row, s, &block.hmask);
                 }),
                 DType::Q4K => each_block(bytes, |s, block: &BlockQ4K| {
                     let (scales, mins) = block.scales.unpack();
@@ -92,18 +105,27 @@ impl PackedLayout {
                     group.small_scales(row, s, 2, &scales);
                     group.small_scales(row, s, 2 + SUPER_BLOCKS / 2, &mins);
                     group.k_nibbles(row, s, &block.qs);
-                    for sub in 0..SUPER_BLOCKS {
-                        let mut bits = 0;
-                        for (i, byte) in block.qh.iter().enumerate() {
-                            bits |= u32::from(byte >> sub & 1) << i;
-                        }
-                        group.fifth_bits(row, s * SUPER_BLOCKS + sub, bits);
-                    }
+                    group.bit_planes(row, s, &block.qh);
                 }),
                 DType::Q6K => each_block(bytes, |s, block: &BlockQ6K| {
                     group.scale(row, s, 0, block.d.0);
-                    group.small_scales(row, s, 1, &block.scales.map(|scale| scale as u8));
+                    group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales));
                     group.six_bits(row, s, &block.ql, &block.qh);
+                }),
+                DType::IQ4NL => each_block(bytes, |b, block: &BlockIQ4NL| {
+                    group.scale(row, b, 0, block.d.0);
+                    group.nibbles(row, b, &block.qs);
+                }),
+                DType::IQ4XS => each_block(bytes, |s, block: &BlockIQ4XS| {
+                    group.scale(row, s, 0, block.d.0);
+                    group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales.unpack()));
+                    for (sub, qs) in block.qs.as_chunks::<16>().0.iter().enumerate() {
+                        group.nibbles(row, s * SUPER_BLOCKS + sub, qs);
+                    }
+                }),
+                DType::MXFP4 => each_block(bytes, |b, block: &BlockMXFP4| {
+                    group.small_scales(row, b, 0, &[block.e]);
+                    group.nibbles(row, b, &block.qs);
                 }),
                 // `PackedLayout::new` lets no other dtype through.
                 _ => {}
@@ -176,8 +198,9 @@ impl Group<'_> {
         }
     }
 
-    /// Bit `i` of `bits` is the fifth bit of element `i`.
-    fn fifth_bits(&mut self, row: usize, block: usize, bits: u32) {
+    /// Writes the line that is the last one of a block: bit `i` of `bits` is the high bit of element
+    /// `i`.
+    fn bits(&mut self, row: usize, block: usize, bits: u32) {
         let mut line = [0u8; 4];
         for (lane, byte) in line.iter_mut().enumerate() {
             // Bits lane, lane + 4, ... of the word, moved together.
@@ -186,8 +209,37 @@ impl Group<'_> {
             let fours = (pairs | pairs >> 6) & 0x000f_000f;
             *byte = (fours | fours >> 12) as u8;
         }
-        let first_line = Codes::Nibble.block_bytes() / LINE;
-        self.lines(row, block, first_line, &line);
+        self.lines(row, block, self.block_bytes / LINE - 1, &line);
+    }
+
+    /// The high bits of a super-block: bit `s` of byte `i` belongs to element `i` of block `s`.
+    fn bit_planes(&mut self, row: usize, super_block: usize, planes: &[u8; 32]) {
+        for sub in 0..SUPER_BLOCKS {
+            let mut bits = 0;
+            for (i, byte) in planes.iter().enumerate() {
+                bits |= u32::from(byte >> sub & 1) << i;
+            }
+            self.bits(row, super_block * SUPER_BLOCKS + sub, bits);
+        }
+    }
+
+    /// Two bits of each element of a block as crumb lines, from line `first_line` on.
+    fn crumbs(&mut self, row: usize, block: usize, first_line: usize, two: impl Fn(usize) -> u8) {
+        let lines: [u8; 8] = std::array::from_fn(|i| {
+            let (line, lane) = (i / 4, i % 4);
+            (0..4).fold(0, |byte, j| byte | two(16 * line + 4 * j + lane) << (2 * j))
+        });
+        self.lines(row, block, first_line, &lines);
+    }
+
+    /// Codes as Q2_K and Q3_K store them: 128 elements share 32 bytes.
+    fn two_bits(&mut self, row: usize, super_block: usize, qs: &[u8; 64]) {
+        for (half, qs) in qs.chunks_exact(32).enumerate() {
+            for part in 0..4 {
+                let block = super_block * SUPER_BLOCKS + half * 4 + part;
+                self.crumbs(row, block, 0, |i| qs[i] >> (2 * part) & 3);
+            }
+        }
     }
 
     /// Codes as Q6_K stores them: 128 elements share 64 bytes of low and 32 of high bits.
@@ -199,16 +251,10 @@ impl Group<'_> {
                     if part < 2 { byte & 0x0f } else { byte >> 4 }
                 });
                 let nibbles: [u8; 16] = std::array::from_fn(|i| low[i] | low[i + 16] << 4);
-                let high = |i: usize| qh[i] >> (2 * part) & 3;
-                let planes: [u8; 8] = std::array::from_fn(|i| {
-                    let (line, lane) = (i / 4, i % 4);
-                    (0..4).fold(0, |byte, j| {
-                        byte | high(16 * line + 4 * j + lane) << (2 * j)
-                    })
-                });
                 let block = super_block * SUPER_BLOCKS + half * 4 + part;
                 self.nibbles(row, block, &nibbles);
-                self.lines(row, block, Codes::Nibble.block_bytes() / LINE, &planes);
+                let first_line = Codes::Nibble.block_bytes() / LINE;
+                self.crumbs(row, block, first_line, |i| qh[i] >> (2 * part) & 3);
             }
         }
     }

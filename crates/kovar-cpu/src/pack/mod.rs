@@ -10,14 +10,19 @@
 //! | Q4_1 | `d` f16 x 16, `m` f16 x 16 per block | 4 nibble lines |
 //! | Q5_0, Q5_1 | as Q4_0, Q4_1 | 4 nibble lines, 1 line of fifth bits |
 //! | Q8_0 | as Q4_0 | 8 lines of signed bytes |
+//! | Q2_K | per 256 elements: `d` f16 x 16, `dmin` f16 x 16, 16 x 16 bytes of scale (low nibble) and minimum | 2 crumb lines |
+//! | Q3_K | as Q6_K | 2 crumb lines, 1 line of third bits |
 //! | Q4_K, Q5_K | per 256 elements: `d` f16 x 16, `dmin` f16 x 16, 8 x 16 scales u8, 8 x 16 minima u8 | as Q4_0, Q5_0 |
-//! | Q6_K | per 256 elements: `d` f16 x 16, 16 x 16 scales i8 | 4 nibble lines, 2 lines of two high bits |
+//! | Q6_K | per 256 elements: `d` f16 x 16, 16 x 16 scales i8 | 4 nibble lines, 2 crumb lines of high bits |
+//! | IQ4_NL | as Q4_0 | as Q4_0 |
+//! | IQ4_XS | per 256 elements: `d` f16 x 16, 8 x 16 scales i8 | as Q4_0 |
+//! | MXFP4 | 16 exponents u8 per block | as Q4_0 |
 //!
 //! A line is 64 bytes; byte `4 * row + i` belongs to `row`. A *quad* is four consecutive elements
 //! of a row, and a block of 32 elements has quads 0 to 7:
 //! - nibble line `l` has quad `l` in its low and quad `l + 4` in its high nibbles;
-//! - in the line of fifth bits, bit `q` of a byte belongs to quad `q`;
-//! - in high-bit line `l`, bits `2j` and `2j + 1` belong to quad `4l + j`;
+//! - in a line of third or fifth bits, bit `q` of a byte belongs to quad `q`;
+//! - in crumb line `l`, bits `2j` and `2j + 1` belong to quad `4l + j`;
 //! - byte line `q` has quad `q`.
 //!
 //! So one line is the operand of one 64-byte dot-product instruction, whose other operand is one
@@ -28,8 +33,8 @@ mod format;
 mod row;
 
 pub(crate) use format::{
-    BLOCK_LEN, Codes, Format, LINE, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, SUPER_BLOCKS,
-    Scales, format_index,
+    BLOCK_LEN, Codes, Format, IQ4NL, IQ4XS, LINE, MXFP4, N_FORMATS, Q2K, Q3K, Q4_0, Q4_1, Q4K,
+    Q5_0, Q5_1, Q5K, Q6K, Q8_0, SUPER_BLOCKS, Scales, Values, format_index, per_format,
 };
 pub use format::{PackError, PackedLayout, PackedMatrix};
 

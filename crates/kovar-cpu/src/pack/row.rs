@@ -1,9 +1,10 @@
 //! One row of a prepared weight back to f32, exactly as the reference codec decodes it.
 
 use half::f16;
+use kovar_core::quant::levels::e8m0_half;
 
 use super::GROUP_ROWS;
-use super::format::{BLOCK_LEN, Codes, LINE, PackError, PackedMatrix, SUPER_BLOCKS, Scales};
+use super::format::{BLOCK_LEN, Codes, LINE, PackError, PackedMatrix, Row, SUPER_BLOCKS, Scales};
 
 impl PackedMatrix<'_> {
     /// Decodes row `row` into `out`, bit for bit what `kovar_core::quant::decode` makes of the
@@ -25,24 +26,23 @@ impl PackedMatrix<'_> {
         layout.check_size("decoded elements", bytes(layout.k()), bytes(out.len()))?;
         let (scales, codes) = self.group(row / GROUP_ROWS);
         let lane = row % GROUP_ROWS;
-        let blocks = codes.chunks_exact(layout.codes.block_bytes());
+        let blocks = codes.chunks_exact(layout.row.codes.block_bytes());
         for (b, (codes, out)) in blocks.zip(out.as_chunks_mut::<BLOCK_LEN>().0).enumerate() {
-            decode_block(layout.codes, layout.scales, scales, codes, b, lane, out);
+            decode_block(&layout.row, scales, codes, b, lane, out);
         }
         Ok(())
     }
 }
 
 fn decode_block(
-    kind: Codes,
-    scale_kind: Scales,
+    format: &Row,
     scales: &[u8],
     codes: &[u8],
     b: usize,
     lane: usize,
     out: &mut [f32; BLOCK_LEN],
 ) {
-    let unit_bytes = scale_kind.unit_bytes();
+    let unit_bytes = format.scales.unit_bytes();
     let half_at = |unit: usize, which: usize| {
         let at = unit * unit_bytes + (which * GROUP_ROWS + lane) * 2;
         f16::from_le_bytes([scales[at], scales[at + 1]]).to_f32()
@@ -50,31 +50,47 @@ fn decode_block(
     let small_at = |unit: usize, which: usize, i: usize| {
         scales[unit * unit_bytes + which * GROUP_ROWS * 2 + i * GROUP_ROWS + lane]
     };
-    let code = |i: usize| stored_code(kind, codes, lane, i);
+    let value = |i: usize| {
+        let code = stored_code(format.codes, codes, lane, i);
+        f32::from(match format.codes {
+            Codes::Byte => code as i8,
+            _ => format.values.of(code),
+        })
+    };
     let (unit, sub) = (b / SUPER_BLOCKS, b % SUPER_BLOCKS);
-    match (scale_kind, kind) {
-        (Scales::D, Codes::Byte) => {
+    match format.scales {
+        Scales::D => {
             let d = half_at(b, 0);
-            fill(out, |i| d * f32::from(code(i) as i8));
+            fill(out, |i| d * value(i));
         }
-        (Scales::D, _) => {
-            let d = half_at(b, 0);
-            let offset = if kind == Codes::Nibble { 8.0 } else { 16.0 };
-            fill(out, |i| d * (f32::from(code(i)) - offset));
-        }
-        (Scales::DM, _) => {
+        Scales::DM => {
             let (d, m) = (half_at(b, 0), half_at(b, 1));
-            fill(out, |i| d * f32::from(code(i)) + m);
+            fill(out, |i| d * value(i) + m);
         }
-        (Scales::K, _) => {
+        Scales::E8M0 => {
+            let d = e8m0_half(small_at(b, 0, 0));
+            fill(out, |i| d * value(i));
+        }
+        Scales::K2 => {
+            let (d, dmin) = (half_at(unit, 0), half_at(unit, 1));
+            let parts = [0, 1].map(|half| small_at(unit, 2, 2 * sub + half));
+            let scale = parts.map(|part| d * f32::from(part & 0x0f));
+            let min = parts.map(|part| dmin * f32::from(part >> 4));
+            fill(out, |i| scale[i / 16] * value(i) - min[i / 16]);
+        }
+        Scales::K => {
             let scale = half_at(unit, 0) * f32::from(small_at(unit, 2, sub));
             let min = half_at(unit, 1) * f32::from(small_at(unit, 2 + SUPER_BLOCKS / 2, sub));
-            fill(out, |i| scale * f32::from(code(i)) - min);
+            fill(out, |i| scale * value(i) - min);
         }
-        (Scales::K6, _) => {
+        Scales::K6 => {
             let d = half_at(unit, 0);
             let scale = [0, 1].map(|half| d * f32::from(small_at(unit, 1, 2 * sub + half) as i8));
-            fill(out, |i| scale[i / 16] * (f32::from(code(i)) - 32.0));
+            fill(out, |i| scale[i / 16] * value(i));
+        }
+        Scales::XS => {
+            let scale = half_at(unit, 0) * f32::from(small_at(unit, 1, sub) as i8);
+            fill(out, |i| scale * value(i));
         }
     }
 }
@@ -88,16 +104,17 @@ fn fill(out: &mut [f32; BLOCK_LEN], value: impl Fn(usize) -> f32) {
 /// The stored code of element `i` of the row in `lane`.
 fn stored_code(kind: Codes, codes: &[u8], lane: usize, i: usize) -> u8 {
     let (quad, at) = (i / 4, 4 * lane + i % 4);
-    if kind == Codes::Byte {
-        return codes[quad * LINE + at];
+    let nibble = || codes[quad % 4 * LINE + at] >> (4 * (quad / 4)) & 0x0f;
+    let crumb = |line: usize| codes[(line + quad / 4) * LINE + at] >> (2 * (quad % 4)) & 3;
+    let bit = |line: usize| codes[line * LINE + at] >> quad & 1;
+    match kind {
+        Codes::Crumb => crumb(0),
+        Codes::Crumb1 => crumb(0) | bit(2) << 2,
+        Codes::Nibble => nibble(),
+        Codes::Nibble1 => nibble() | bit(4) << 4,
+        Codes::Nibble2 => nibble() | crumb(4) << 4,
+        Codes::Byte => codes[quad * LINE + at],
     }
-    let nibble = codes[quad % 4 * LINE + at] >> (4 * (quad / 4)) & 0x0f;
-    let high = match kind {
-        Codes::Nibble1 => codes[4 * LINE + at] >> quad & 1,
-        Codes::Nibble2 => codes[(4 + quad / 4) * LINE + at] >> (2 * (quad % 4)) & 3,
-        Codes::Nibble | Codes::Byte => 0,
-    };
-    nibble | high << 4
 }
 
 #[cfg(test)]

@@ -96,6 +96,32 @@ pub(crate) unsafe fn write_scales(out: *mut u8, parts: BlockParts, t: usize, d: 
     }
 }
 
+/// `d * sum(codes)` of a token: of a whole block if `S` is 1, of its half `part` if `S` is 2.
+///
+/// # Safety
+/// Token `t` is inside the tile at `x`, whose block has these `parts`.
+#[inline(always)]
+pub(crate) unsafe fn scaled_sum<const S: usize>(
+    x: *const u8,
+    parts: BlockParts,
+    t: usize,
+    part: usize,
+) -> f32 {
+    const HALF: usize = BLOCK_LEN / 2;
+    let at = 4 * t;
+    // SAFETY: by this function's contract; f32s of a tile are read unaligned.
+    unsafe {
+        if S == 1 {
+            return x.add(parts.sums + at).cast::<f32>().read_unaligned();
+        }
+        let codes = x.add(parts.codes + t * BLOCK_LEN + part * HALF);
+        let codes = &*codes.cast::<[u8; HALF]>();
+        let sum: i32 = codes.iter().map(|&code| i32::from(code)).sum();
+        let d = x.add(parts.scales + at).cast::<f32>().read_unaligned();
+        d * (sum - CODE_BIAS * HALF as i32) as f32
+    }
+}
+
 #[inline(always)]
 fn quantize_block(x: &[f32; BLOCK_LEN], codes: &mut [u8; BLOCK_LEN]) -> (f32, i32) {
     // Magnitudes compare as integers; a NaN is larger than any number, so it wins.

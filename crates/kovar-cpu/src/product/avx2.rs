@@ -5,13 +5,15 @@
 
 use std::arch::x86_64::*;
 
+use kovar_core::plain::{F8E4M3, F8E5M2};
+
 use super::activation::{self, CODE_BIAS, QuantizeCall};
-use super::kernels::{FloatCall, Kernels, per_format};
+use super::kernels::{FloatCall, Kernels};
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes,
-    mins_at, scales_at,
+    self, DecodeCall, LANES_BYTES, LookUp, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT,
+    block_bytes, mins_at, scales_at,
 };
-use crate::pack::{BLOCK_LEN, Format, GROUP_ROWS, LINE};
+use crate::pack::{BLOCK_LEN, Format, GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 /// Rows of a vector.
@@ -28,9 +30,16 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<1, false, true>,
         panel_product::<1, true, false>,
         panel_product::<2, false, false>,
+        panel_product::<2, true, false>,
     ],
     fused: None,
-    float: [float::<F32>, float::<F16>, float::<BF16>],
+    float: [
+        float::<F32>,
+        float::<F16>,
+        float::<BF16>,
+        float::<F8E4M3>,
+        float::<F8E5M2>,
+    ],
     float_rows: 2,
 };
 
@@ -47,7 +56,27 @@ unsafe fn quantize(call: &QuantizeCall) {
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn decode<F: Format>(call: &DecodeCall) {
     // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F>(call) }
+    unsafe { panel::decode::<F, Avx2>(call) }
+}
+
+struct Avx2;
+
+impl LookUp for Avx2 {
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
+        let (halves, _) = line.as_chunks_mut::<32>();
+        // SAFETY: the table has 16 bytes and each half of the line 32.
+        unsafe {
+            let levels = _mm_loadu_si128(levels.as_ptr().cast());
+            let levels = _mm256_broadcastsi128_si256(levels);
+            for half in halves {
+                let codes = _mm256_loadu_si256(half.as_ptr().cast());
+                let numbers = _mm256_shuffle_epi8(levels, codes);
+                _mm256_storeu_si256(half.as_mut_ptr().cast(), numbers);
+            }
+        }
+    }
 }
 
 /// # Safety
@@ -126,11 +155,13 @@ unsafe fn half_tile<const S: usize, const MIN: bool, const WIDE: bool, const T: 
                 }
             }
             if MIN {
-                let x_sums = call.x.add(parts.sums).cast::<f32>();
-                let min = _mm256_load_ps(panel.add(mins_at(S) + lanes_at).cast());
-                for (t, total) in sums.iter_mut().enumerate() {
-                    let sum = _mm256_set1_ps(x_sums.add(t).read_unaligned());
-                    *total = _mm256_fmadd_ps(min, sum, *total);
+                for part in 0..S {
+                    let min = panel.add(mins_at(S) + part * LANES_BYTES + lanes_at);
+                    let min = _mm256_load_ps(min.cast());
+                    for (t, total) in sums.iter_mut().enumerate() {
+                        let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                        *total = _mm256_fmadd_ps(min, _mm256_set1_ps(sum), *total);
+                    }
                 }
             }
         }
@@ -210,6 +241,45 @@ impl Float for BF16 {
     unsafe fn load_one(at: *const u8) -> f32 {
         // SAFETY: by the trait's contract.
         f32::from_bits(u32::from(unsafe { at.cast::<u16>().read_unaligned() }) << 16)
+    }
+}
+
+impl Float for F8E4M3 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn load(at: *const u8) -> __m256 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm256_cvtepu8_epi32(unsafe { _mm_loadl_epi64(at.cast()) });
+        let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+        let sign = _mm256_slli_epi32::<24>(_mm256_xor_si256(bits, magnitude));
+        // 2^(127 - 7) rebiases the exponent, of subnormals too; the greatest magnitude is NaN.
+        let rebias = _mm256_castsi256_ps(_mm256_set1_epi32(247 << 23));
+        let number = _mm256_castsi256_ps(_mm256_slli_epi32::<20>(magnitude));
+        let nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
+        let special = _mm256_castsi256_ps(_mm256_or_si256(sign, nan));
+        _mm256_or_ps(_mm256_mul_ps(number, rebias), special)
+    }
+    #[inline]
+    unsafe fn load_one(at: *const u8) -> f32 {
+        // SAFETY: by the trait's contract.
+        F8E4M3(unsafe { *at }).to_f32()
+    }
+}
+
+impl Float for F8E5M2 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn load(at: *const u8) -> __m256 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm_cvtepu8_epi16(unsafe { _mm_loadl_epi64(at.cast()) });
+        _mm256_cvtph_ps(_mm_slli_epi16::<8>(bits))
+    }
+    #[inline]
+    unsafe fn load_one(at: *const u8) -> f32 {
+        // SAFETY: by the trait's contract.
+        F8E5M2(unsafe { *at }).to_f32()
     }
 }
 

@@ -7,12 +7,14 @@ use std::arch::x86_64::*;
 
 use super::activation::{self, CODE_BIAS, QuantizeCall};
 use super::avx512_float;
-use super::kernels::{FusedCall, Kernels, per_format};
+use super::kernels::{FusedCall, Kernels};
 use super::panel::{
     DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
     scales_at,
 };
-use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales};
+use crate::pack::{
+    BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales, Values, per_format,
+};
 use crate::simd::SimdLevel;
 
 pub(super) static KERNELS: Kernels = Kernels {
@@ -26,6 +28,7 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<1, false>,
         panel_product::<1, true>,
         panel_product::<2, false>,
+        panel_product::<2, true>,
     ],
     fused: Some(per_format!(fused)),
     float: avx512_float::FLOAT,
@@ -106,14 +109,38 @@ unsafe fn lines<F: Format>(codes: *const u8) -> [__m512i; QUADS] {
     if F::CODES == Codes::Byte {
         return std::array::from_fn(line);
     }
-    let mask = _mm512_set1_epi8(0x0f);
     let mut out = [_mm512_setzero_si512(); QUADS];
-    for l in 0..4 {
-        let pairs = line(l);
-        out[l] = _mm512_and_si512(pairs, mask);
-        out[l + 4] = _mm512_and_si512(_mm512_srli_epi16::<4>(pairs), mask);
+    if matches!(F::CODES, Codes::Crumb | Codes::Crumb1) {
+        let mask = _mm512_set1_epi8(0x03);
+        for half in 0..2 {
+            let crumbs = line(half);
+            let out = &mut out[4 * half..4 * half + 4];
+            out[0] = _mm512_and_si512(crumbs, mask);
+            out[1] = _mm512_and_si512(_mm512_srli_epi16::<2>(crumbs), mask);
+            out[2] = _mm512_and_si512(_mm512_srli_epi16::<4>(crumbs), mask);
+            out[3] = _mm512_and_si512(_mm512_srli_epi16::<6>(crumbs), mask);
+        }
+    } else {
+        let mask = _mm512_set1_epi8(0x0f);
+        for l in 0..4 {
+            let pairs = line(l);
+            out[l] = _mm512_and_si512(pairs, mask);
+            out[l + 4] = _mm512_and_si512(_mm512_srli_epi16::<4>(pairs), mask);
+        }
     }
     match F::CODES {
+        Codes::Crumb1 => {
+            let bits = line(2);
+            let at = _mm512_set1_epi8(0x04);
+            out[0] = or_masked(out[0], _mm512_slli_epi16::<2>(bits), at);
+            out[1] = or_masked(out[1], _mm512_slli_epi16::<1>(bits), at);
+            out[2] = or_masked(out[2], bits, at);
+            out[3] = or_masked(out[3], _mm512_srli_epi16::<1>(bits), at);
+            out[4] = or_masked(out[4], _mm512_srli_epi16::<2>(bits), at);
+            out[5] = or_masked(out[5], _mm512_srli_epi16::<3>(bits), at);
+            out[6] = or_masked(out[6], _mm512_srli_epi16::<4>(bits), at);
+            out[7] = or_masked(out[7], _mm512_srli_epi16::<5>(bits), at);
+        }
         Codes::Nibble1 => {
             let bits = line(4);
             let at = _mm512_set1_epi8(0x10);
@@ -137,12 +164,23 @@ unsafe fn lines<F: Format>(codes: *const u8) -> [__m512i; QUADS] {
                 out[3] = or_masked(out[3], _mm512_srli_epi16::<2>(bits), at);
             }
         }
-        Codes::Nibble | Codes::Byte => {}
+        Codes::Crumb | Codes::Nibble | Codes::Byte => {}
     }
-    if F::OFFSET != 0 {
-        let offset = _mm512_set1_epi8(F::OFFSET as i8);
-        for line in &mut out {
-            *line = _mm512_sub_epi8(*line, offset);
+    match F::VALUES {
+        Values::Less(0) => {}
+        Values::Less(offset) => {
+            let offset = _mm512_set1_epi8(offset as i8);
+            for line in &mut out {
+                *line = _mm512_sub_epi8(*line, offset);
+            }
+        }
+        Values::Table(levels) => {
+            // SAFETY: the table has 16 bytes.
+            let levels = unsafe { _mm_loadu_si128(levels.as_ptr().cast()) };
+            let levels = _mm512_broadcast_i32x4(levels);
+            for line in &mut out {
+                *line = _mm512_shuffle_epi8(levels, *line);
+            }
         }
     }
     out
@@ -155,49 +193,63 @@ fn or_masked(a: __m512i, b: __m512i, mask: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0xf8>(a, b, mask)
 }
 
-/// Scales and minima of a block; `[scale, min]` or the scales of its halves.
+/// Scales and minima of a block, of its halves if they have their own; 0 where there are none.
 ///
 /// # Safety
 /// `scales` are a group's scales of at least `b + 1` blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> [__m512; 2] {
+unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> ([__m512; 2], [__m512; 2]) {
+    let none = _mm512_setzero_ps();
+    let (unit, sub) = match F::SCALES {
+        Scales::D | Scales::DM | Scales::E8M0 => (b, 0),
+        Scales::K2 | Scales::K | Scales::K6 | Scales::XS => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
+    };
     // SAFETY: a unit holds the vectors that its kind of scales says.
     unsafe {
+        let unit = scales.add(unit * F::SCALES.unit_bytes());
+        let bytes = |at: usize| _mm_loadu_si128(unit.add(at * GROUP_ROWS).cast());
+        let unsigned = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes(at)));
+        let signed = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(at)));
+        let d = || halves(unit);
+        let dmin = || halves(unit.add(2 * GROUP_ROWS));
         match F::SCALES {
-            Scales::D => [
-                halves(scales.add(b * F::SCALES.unit_bytes())),
-                _mm512_setzero_ps(),
-            ],
-            Scales::DM => {
-                let unit = scales.add(b * F::SCALES.unit_bytes());
-                [halves(unit), halves(unit.add(2 * GROUP_ROWS))]
+            Scales::D => ([d(), none], [none; 2]),
+            Scales::DM => ([d(), none], [dmin(), none]),
+            Scales::E8M0 => {
+                // The exponents of normal numbers; of 0 and 1 the scales are subnormal.
+                let e = _mm512_cvtepu8_epi32(bytes(0));
+                let normal = _mm512_slli_epi32::<23>(_mm512_sub_epi32(e, _mm512_set1_epi32(1)));
+                let subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x0020_0000), e);
+                let is_normal = _mm512_cmpgt_epi32_mask(e, _mm512_set1_epi32(1));
+                let bits = _mm512_mask_mov_epi32(subnormal, is_normal, normal);
+                ([_mm512_castsi512_ps(bits), none], [none; 2])
+            }
+            Scales::K2 => {
+                let (d, minus_dmin) = (d(), _mm512_sub_ps(none, dmin()));
+                let parts = [0, 1].map(|half| _mm512_cvtepu8_epi32(bytes(4 + 2 * sub + half)));
+                let low = _mm512_set1_epi32(0x0f);
+                (
+                    parts.map(|part| {
+                        _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_and_si512(part, low)))
+                    }),
+                    parts.map(|part| {
+                        let min = _mm512_cvtepi32_ps(_mm512_srli_epi32::<4>(part));
+                        _mm512_mul_ps(minus_dmin, min)
+                    }),
+                )
             }
             Scales::K => {
-                let unit = scales.add(b / SUPER_BLOCKS * F::SCALES.unit_bytes());
-                let d = halves(unit);
-                let dmin = _mm512_sub_ps(_mm512_setzero_ps(), halves(unit.add(2 * GROUP_ROWS)));
-                let small = unit.add((4 + b % SUPER_BLOCKS) * GROUP_ROWS);
-                let scale = _mm512_cvtepu8_epi32(_mm_loadu_si128(small.cast()));
-                let min = small.add(SUPER_BLOCKS * GROUP_ROWS);
-                let min = _mm512_cvtepu8_epi32(_mm_loadu_si128(min.cast()));
-                [
-                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale)),
-                    _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(min)),
-                ]
+                let minus_dmin = _mm512_sub_ps(none, dmin());
+                let min = _mm512_mul_ps(minus_dmin, unsigned(4 + SUPER_BLOCKS + sub));
+                ([_mm512_mul_ps(d(), unsigned(4 + sub)), none], [min, none])
             }
             Scales::K6 => {
-                let unit = scales.add(b / SUPER_BLOCKS * F::SCALES.unit_bytes());
-                let d = halves(unit);
-                let small = unit.add((2 + 2 * (b % SUPER_BLOCKS)) * GROUP_ROWS);
-                let first = _mm512_cvtepi8_epi32(_mm_loadu_si128(small.cast()));
-                let second = _mm_loadu_si128(small.add(GROUP_ROWS).cast());
-                let second = _mm512_cvtepi8_epi32(second);
-                [
-                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(first)),
-                    _mm512_mul_ps(d, _mm512_cvtepi32_ps(second)),
-                ]
+                let d = d();
+                let scale = |half: usize| _mm512_mul_ps(d, signed(2 + 2 * sub + half));
+                ([scale(0), scale(1)], [none; 2])
             }
+            Scales::XS => ([_mm512_mul_ps(d(), signed(2 + sub)), none], [none; 2]),
         }
     }
 }
@@ -240,11 +292,13 @@ unsafe fn decode<F: Format>(call: &DecodeCall) {
                 let start = _mm512_sub_epi32(magic, biased_sums(half));
                 _mm512_store_si512(out.add(STARTS_AT + i * LANES_BYTES).cast(), start);
             }
-            let scales = scales::<F>(call.scales, b);
-            let at = out.add(scales_at(F::SUB_SCALES));
-            _mm512_store_ps(at.cast(), scales[0]);
-            if F::SUB_SCALES == 2 || F::MIN {
-                _mm512_store_ps(at.add(LANES_BYTES).cast(), scales[1]);
+            let (scales, mins) = scales::<F>(call.scales, b);
+            for half in 0..F::SUB_SCALES {
+                let at = out.add(half * LANES_BYTES);
+                _mm512_store_ps(at.add(scales_at(F::SUB_SCALES)).cast(), scales[half]);
+                if F::MIN {
+                    _mm512_store_ps(at.add(mins_at(F::SUB_SCALES)).cast(), mins[half]);
+                }
             }
         }
     }
@@ -324,12 +378,14 @@ unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: u
                 }
             }
             if MIN {
-                let x_sums = call.x.add(parts.sums).cast::<f32>();
-                for r in 0..R {
-                    let min = _mm512_load_ps(panel.add(r * step + mins_at(S)).cast());
-                    for t in 0..T {
-                        let sum = _mm512_set1_ps(x_sums.add(t).read_unaligned());
-                        sums[t][r] = _mm512_fmadd_ps(min, sum, sums[t][r]);
+                for half in 0..S {
+                    for r in 0..R {
+                        let min = panel.add(r * step + mins_at(S) + half * LANES_BYTES);
+                        let min = _mm512_load_ps(min.cast());
+                        for t in 0..T {
+                            let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                            sums[t][r] = _mm512_fmadd_ps(min, _mm512_set1_ps(sum), sums[t][r]);
+                        }
                     }
                 }
             }
@@ -408,7 +464,7 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
                 _mm_prefetch::<_MM_HINT_T1>(block.wrapping_add(PREFETCH + l * LINE).cast());
             }
             let lines = lines::<F>(block);
-            let scales = scales::<F>(call.scales, b);
+            let (scales, mins) = scales::<F>(call.scales, b);
             let codes = call.x.add(parts.codes);
             let x_scales = call.x.add(parts.scales).cast::<f32>();
             let quads = QUADS / F::SUB_SCALES;
@@ -428,10 +484,14 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
                 }
             }
             if F::MIN {
-                let x_sums = call.x.add(parts.sums).cast::<f32>();
-                for t in 0..T {
-                    let sum = _mm512_set1_ps(x_sums.add(t).read_unaligned());
-                    sums[t] = _mm512_fmadd_ps(scales[1], sum, sums[t]);
+                for half in 0..F::SUB_SCALES {
+                    for t in 0..T {
+                        let sum = match F::SUB_SCALES {
+                            1 => activation::scaled_sum::<1>(call.x, parts, t, half),
+                            _ => activation::scaled_sum::<2>(call.x, parts, t, half),
+                        };
+                        sums[t] = _mm512_fmadd_ps(mins[half], _mm512_set1_ps(sum), sums[t]);
+                    }
                 }
             }
         }

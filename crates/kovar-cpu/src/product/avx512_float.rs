@@ -6,6 +6,8 @@
 
 use std::arch::x86_64::*;
 
+use kovar_core::plain::{F8E4M3, F8E5M2};
+
 use super::kernels::{FloatCall, FloatFn};
 
 /// Rows of a tile.
@@ -14,7 +16,13 @@ const ROWS: usize = 4;
 /// The most tokens of a tile: its sums fill 24 of the 32 registers.
 const TOKENS: usize = 6;
 
-pub(super) const FLOAT: [FloatFn; 3] = [float::<F32>, float::<F16>, float::<BF16>];
+pub(super) const FLOAT: [FloatFn; 5] = [
+    float::<F32>,
+    float::<F16>,
+    float::<BF16>,
+    float::<F8E4M3>,
+    float::<F8E5M2>,
+];
 
 /// A plain float dtype.
 trait Float {
@@ -59,6 +67,35 @@ impl Float for BF16 {
         let halves = unsafe { _mm256_maskz_loadu_epi16(mask, at.cast()) };
         let words = _mm512_cvtepu16_epi32(halves);
         _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words))
+    }
+}
+
+impl Float for F8E4M3 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm512_cvtepu8_epi32(unsafe { _mm_maskz_loadu_epi8(mask, at.cast()) });
+        let magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7f));
+        let sign = _mm512_slli_epi32::<24>(_mm512_xor_si512(bits, magnitude));
+        // 2^(127 - 7) rebiases the exponent, of subnormals too; the greatest magnitude is NaN.
+        let rebias = _mm512_castsi512_ps(_mm512_set1_epi32(247 << 23));
+        let number = _mm512_castsi512_ps(_mm512_slli_epi32::<20>(magnitude));
+        let nan = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(0x7f));
+        let special = _mm512_mask_set1_epi32(sign, nan, -1);
+        _mm512_or_ps(_mm512_mul_ps(number, rebias), _mm512_castsi512_ps(special))
+    }
+}
+
+impl Float for F8E5M2 {
+    const BYTES: usize = 1;
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn load(at: *const u8, mask: u16) -> __m512 {
+        // SAFETY: by the trait's contract.
+        let bits = _mm256_cvtepu8_epi16(unsafe { _mm_maskz_loadu_epi8(mask, at.cast()) });
+        _mm512_cvtph_ps(_mm256_slli_epi16::<8>(bits))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Products of plain float weights with f32 activations.
 
 use kovar_core::DType;
+use kovar_core::plain::{F8E4M3, F8E5M2};
 
 use super::kernels::{FloatCall, Kernels};
+use super::panel::half_to_f32;
 use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
 use crate::pool::{SharedMut, ThreadPool};
@@ -34,6 +36,10 @@ pub enum FloatDType {
     F16,
     /// bfloat16.
     BF16,
+    /// 8 bits, 4 of them exponent.
+    F8E4M3,
+    /// 8 bits, 5 of them exponent.
+    F8E5M2,
 }
 
 impl FloatDType {
@@ -42,6 +48,7 @@ impl FloatDType {
         match self {
             FloatDType::F32 => 4,
             FloatDType::F16 | FloatDType::BF16 => 2,
+            FloatDType::F8E4M3 | FloatDType::F8E5M2 => 1,
         }
     }
 }
@@ -54,6 +61,8 @@ impl TryFrom<DType> for FloatDType {
             DType::F32 => Ok(FloatDType::F32),
             DType::F16 => Ok(FloatDType::F16),
             DType::BF16 => Ok(FloatDType::BF16),
+            DType::F8E4M3 => Ok(FloatDType::F8E4M3),
+            DType::F8E5M2 => Ok(FloatDType::F8E5M2),
             _ => Err(ProductError::NotFloat { dtype }),
         }
     }
@@ -253,20 +262,19 @@ const BLOCK_BYTES: usize = BLOCK_ROWS * BLOCK_K * size_of::<f32>();
 
 fn convert(dtype: FloatDType, bytes: &[u8], out: &mut [f32]) {
     match dtype {
-        FloatDType::F32 => {
-            for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *out = f32::from_le_bytes(*bytes);
-            }
-        }
-        FloatDType::F16 => {
-            for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
-                *out = super::panel::half_to_f32(u16::from_le_bytes(*bytes));
-            }
-        }
-        FloatDType::BF16 => {
-            for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
-                *out = f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16);
-            }
-        }
+        FloatDType::F32 => each(bytes, out, f32::from_le_bytes),
+        FloatDType::F16 => each(bytes, out, |bytes| half_to_f32(u16::from_le_bytes(bytes))),
+        FloatDType::BF16 => each(bytes, out, |[low, high]| {
+            f32::from_le_bytes([0, 0, low, high])
+        }),
+        FloatDType::F8E4M3 => each(bytes, out, |[bits]| F8E4M3(bits).to_f32()),
+        FloatDType::F8E5M2 => each(bytes, out, |[bits]| F8E5M2(bits).to_f32()),
+    }
+}
+
+#[inline(always)]
+fn each<const N: usize>(bytes: &[u8], out: &mut [f32], to_f32: impl Fn([u8; N]) -> f32) {
+    for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<N>().0) {
+        *out = to_f32(*bytes);
     }
 }

@@ -1,7 +1,8 @@
 //! The table of kernels of each level: choosing a level is choosing a table.
 
 use super::activation::QuantizeCall;
-use super::panel::{DecodeCall, PanelCall};
+use super::panel::{DecodeCall, N_KINDS, PanelCall};
+use crate::pack::N_FORMATS;
 use crate::simd::SimdLevel;
 
 /// # Safety
@@ -71,33 +72,16 @@ pub struct Kernels {
     pub(crate) fused_tokens: usize,
     pub(crate) quantize: QuantizeFn,
     /// By [`crate::pack::format_index`].
-    pub(crate) decode: [DecodeFn; 8],
+    pub(crate) decode: [DecodeFn; N_FORMATS],
     /// By [`super::panel::PanelKind`].
-    pub(crate) panel: [PanelFn; 4],
+    pub(crate) panel: [PanelFn; N_KINDS],
     /// By [`crate::pack::format_index`].
-    pub(crate) fused: Option<[FusedFn; 8]>,
-    /// F32, F16, BF16.
-    pub(crate) float: [FloatFn; 3],
+    pub(crate) fused: Option<[FusedFn; N_FORMATS]>,
+    /// By [`super::FloatDType`].
+    pub(crate) float: [FloatFn; 5],
     /// Rows that a float kernel takes at a time.
     pub(crate) float_rows: usize,
 }
-
-/// One instance of a generic kernel per format, in the order of `format_index`.
-macro_rules! per_format {
-    ($kernel:ident) => {
-        [
-            $kernel::<crate::pack::Q4_0>,
-            $kernel::<crate::pack::Q4_1>,
-            $kernel::<crate::pack::Q5_0>,
-            $kernel::<crate::pack::Q5_1>,
-            $kernel::<crate::pack::Q8_0>,
-            $kernel::<crate::pack::Q4K>,
-            $kernel::<crate::pack::Q5K>,
-            $kernel::<crate::pack::Q6K>,
-        ]
-    };
-}
-pub(crate) use per_format;
 
 impl Kernels {
     /// The kernels of a level; `None` if this machine cannot run it.

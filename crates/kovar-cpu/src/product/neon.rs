@@ -8,12 +8,13 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::activation::{self, CODE_BIAS};
-use super::kernels::{Kernels, per_format};
+use super::kernels::Kernels;
 use super::panel::{
-    LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, block_bytes, mins_at, scales_at,
+    self, DecodeCall, LANES_BYTES, LookUp, MAGIC, MAGIC_F32, PanelCall, QUADS, block_bytes,
+    mins_at, scales_at,
 };
-use super::portable::{decode, float_bf16, float_f16, float_f32};
-use crate::pack::{BLOCK_LEN, GROUP_ROWS, LINE};
+use super::portable::FLOAT;
+use crate::pack::{BLOCK_LEN, Format, GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 /// Rows of a vector.
@@ -34,11 +35,37 @@ pub(super) static KERNELS: Kernels = Kernels {
         panel_product::<1, false>,
         panel_product::<1, true>,
         panel_product::<2, false>,
+        panel_product::<2, true>,
     ],
     fused: None,
-    float: [float_f32, float_f16, float_bf16],
+    float: FLOAT,
     float_rows: 4,
 };
+
+/// # Safety
+/// As `DecodeFn`.
+unsafe fn decode<F: Format>(call: &DecodeCall) {
+    // SAFETY: by this function's contract.
+    unsafe { panel::decode::<F, Neon>(call) }
+}
+
+struct Neon;
+
+impl LookUp for Neon {
+    #[inline]
+    #[target_feature(enable = "neon")]
+    unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
+        let (quarters, _) = line.as_chunks_mut::<16>();
+        // SAFETY: the table and each quarter of the line have 16 bytes.
+        unsafe {
+            let levels = vld1q_s8(levels.as_ptr());
+            for quarter in quarters {
+                let codes = vreinterpretq_u8_s8(vld1q_s8(quarter.as_ptr()));
+                vst1q_s8(quarter.as_mut_ptr(), vqtbl1q_s8(levels, codes));
+            }
+        }
+    }
+}
 
 /// # Safety
 /// As `PanelFn`.
@@ -145,12 +172,13 @@ unsafe fn tile<const S: usize, const MIN: bool, const T: usize>(
                 }
             }
             if MIN {
-                let x_sums = call.x.add(parts.sums).cast::<f32>();
-                for v in 0..VECTORS {
-                    let min = lanes(mins_at(S), v);
-                    for t in 0..T {
-                        let sum = x_sums.add(t).read_unaligned();
-                        sums[t][v] = vfmaq_n_f32(sums[t][v], min, sum);
+                for part in 0..S {
+                    for v in 0..VECTORS {
+                        let min = lanes(mins_at(S) + part * LANES_BYTES, v);
+                        for t in 0..T {
+                            let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                            sums[t][v] = vfmaq_n_f32(sums[t][v], min, sum);
+                        }
                     }
                 }
             }

@@ -8,19 +8,22 @@
 //! | 8 x 64 i8 | codes `w`, quad after quad, in the order of the prepared form's lines |
 //! | S x 16 i32 | `MAGIC - 128 * sum(w)` per row |
 //! | S x 16 f32 | scales per row |
-//! | 16 f32 | minima per row, for dtypes that have them |
+//! | S x 16 f32 | minima per row, for dtypes that have them |
 //!
 //! `S` is 2 if every 16 elements have their own scale. The second line is where a kernel starts
 //! its integer sum of `(code + 128) * w`: it cancels the bias of the activations, and it holds
 //! the bits of the float [`MAGIC_F32`], so that the sum is the float `MAGIC_F32 + sum` as it
 //! stands and `scale * sum` is one exact-operand fused multiply-add, with no conversion.
 
+use kovar_core::quant::levels::e8m0_half;
+
 use super::activation::CODE_BIAS;
-use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales};
+use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales, Values};
 
 /// 1.5 * 2^23: adding an integer below 2^22 in magnitude to its bits adds it to the float. A
 /// block's sum is at most 32 * 127 * 128 < 2^20 in magnitude, and the product of a scale (at most
-/// 19 significant bits) and this number is exact.
+/// 19 significant bits) and this number is exact. Beyond 2^103, where only the scales of MXFP4 reach,
+/// it is infinite and the product NaN.
 pub(crate) const MAGIC_F32: f32 = 12_582_912.0;
 
 /// The bits of [`MAGIC_F32`].
@@ -47,11 +50,11 @@ pub(crate) const fn mins_at(sub_scales: usize) -> usize {
 
 /// Bytes of a group's block.
 pub(crate) const fn block_bytes(sub_scales: usize, min: bool) -> usize {
-    mins_at(sub_scales) + if min { LANES_BYTES } else { 0 }
+    mins_at(sub_scales) + if min { sub_scales * LANES_BYTES } else { 0 }
 }
 
 /// The most bytes that a group's block takes.
-pub(crate) const MAX_BLOCK_BYTES: usize = block_bytes(2, false);
+pub(crate) const MAX_BLOCK_BYTES: usize = block_bytes(2, true);
 
 /// Kinds of panels, by the kernel that they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +68,21 @@ pub(crate) enum PanelKind {
     ScaleMin,
     /// Two scales per block.
     TwoScales,
+    /// Two scales and two minima per block.
+    TwoScalesMins,
 }
+
+/// Kinds of panels.
+pub(crate) const N_KINDS: usize = PanelKind::TwoScalesMins as usize + 1;
 
 impl PanelKind {
     pub(crate) const fn of<F: Format>() -> Self {
-        match (F::SUB_SCALES, F::MIN, F::CODES) {
-            (2, ..) => PanelKind::TwoScales,
-            (_, true, _) => PanelKind::ScaleMin,
-            (_, false, Codes::Byte) => PanelKind::ScaleWide,
-            (_, false, _) => PanelKind::Scale,
+        match (F::SUB_SCALES, F::MIN) {
+            (2, false) => PanelKind::TwoScales,
+            (2, true) => PanelKind::TwoScalesMins,
+            (_, true) => PanelKind::ScaleMin,
+            (_, false) if is_wide::<F>() => PanelKind::ScaleWide,
+            (_, false) => PanelKind::Scale,
         }
     }
 
@@ -82,6 +91,23 @@ impl PanelKind {
             PanelKind::Scale | PanelKind::ScaleWide => block_bytes(1, false),
             PanelKind::ScaleMin => block_bytes(1, true),
             PanelKind::TwoScales => block_bytes(2, false),
+            PanelKind::TwoScalesMins => block_bytes(2, true),
+        }
+    }
+}
+
+/// Whether numbers beyond 6 bits and a sign occur, of which two products with a biased activation
+/// may not fit 16 bits.
+const fn is_wide<F: Format>() -> bool {
+    match F::VALUES {
+        Values::Less(_) => matches!(F::CODES, Codes::Byte),
+        Values::Table(levels) => {
+            let (mut i, mut wide) = (0, false);
+            while i < levels.len() {
+                wide |= levels[i].unsigned_abs() >= 64;
+                i += 1;
+            }
+            wide
         }
     }
 }
@@ -111,13 +137,23 @@ pub(crate) struct PanelCall {
     pub rows: usize,
 }
 
-/// Decodes a group, in plain code that a compiler vectorises.
+/// How a level looks up codes in a table.
+pub(crate) trait LookUp {
+    /// Replaces 4-bit codes by their levels.
+    ///
+    /// # Safety
+    /// The machine has the level.
+    unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]);
+}
+
+/// Decodes a group, in plain code that a compiler vectorises but for the look-up.
 ///
 /// # Safety
 /// `scales` and `codes` are a group of `F` with at least `blocks` blocks; `out` is writable for
-/// `blocks` group blocks `step` bytes apart; the pointers are aligned to 64 bytes.
+/// `blocks` group blocks `step` bytes apart; the pointers are aligned to 64 bytes; the machine has
+/// the level of `L`.
 #[inline(always)]
-pub(crate) unsafe fn decode<F: Format>(call: &DecodeCall) {
+pub(crate) unsafe fn decode<F: Format, L: LookUp>(call: &DecodeCall) {
     for b in 0..call.blocks {
         // SAFETY: block `b` is inside the group and the panel, and lines are plain bytes.
         unsafe {
@@ -127,7 +163,7 @@ pub(crate) unsafe fn decode<F: Format>(call: &DecodeCall) {
                 .cast::<[u8; LINE]>();
             let out = call.out.add(b * call.step);
             let lines = &mut *out.cast::<[[i8; LINE]; QUADS]>();
-            decode_codes::<F>(codes, lines);
+            decode_codes::<F, L>(codes, lines);
             let starts = &mut *out.add(STARTS_AT).cast::<[[i32; GROUP_ROWS]; 2]>();
             for (start, lines) in starts
                 .iter_mut()
@@ -141,28 +177,38 @@ pub(crate) unsafe fn decode<F: Format>(call: &DecodeCall) {
 }
 
 /// # Safety
-/// `codes` points to the lines of a block of `F`.
+/// `codes` points to the lines of a block of `F`; the machine has the level of `L`.
 #[inline(always)]
-unsafe fn decode_codes<F: Format>(codes: *const [u8; LINE], lines: &mut [[i8; LINE]; QUADS]) {
+unsafe fn decode_codes<F: Format, L: LookUp>(
+    codes: *const [u8; LINE],
+    lines: &mut [[i8; LINE]; QUADS],
+) {
     // SAFETY: each kind of codes has the lines that are read for it.
     let line = |l: usize| unsafe { &*codes.add(l) };
     for (q, out) in lines.iter_mut().enumerate() {
-        if F::CODES == Codes::Byte {
-            for (out, byte) in out.iter_mut().zip(line(q)) {
-                *out = *byte as i8;
-            }
-            continue;
-        }
-        let nibbles = line(q % 4);
-        let (high, high_shift, high_mask) = match F::CODES {
-            Codes::Nibble1 => (line(4), q, 1),
-            Codes::Nibble2 => (line(4 + q / 4), 2 * (q % 4), 3),
-            Codes::Nibble | Codes::Byte => (nibbles, 0, 0),
+        let nibble = || (line(q % 4), 4 * (q / 4), 0x0f);
+        let crumb = |first: usize| (line(first + q / 4), 2 * (q % 4), 3);
+        let bit = |first: usize| (line(first), q, 1);
+        // Low bits, high bits, and where the high ones go.
+        let none = (line(0), 0, 0);
+        let (low, high, high_at) = match F::CODES {
+            Codes::Crumb => (crumb(0), none, 0),
+            Codes::Crumb1 => (crumb(0), bit(2), 2),
+            Codes::Nibble => (nibble(), none, 0),
+            Codes::Nibble1 => (nibble(), bit(4), 4),
+            Codes::Nibble2 => (nibble(), crumb(4), 4),
+            Codes::Byte => ((line(q), 0, 0xff), none, 0),
         };
         for i in 0..LINE {
-            let nibble = nibbles[i] >> (4 * (q / 4)) & 0x0f;
-            let code = nibble | (high[i] >> high_shift & high_mask) << 4;
-            out[i] = code.wrapping_sub(F::OFFSET) as i8;
+            let code = low.0[i] >> low.1 & low.2 | (high.0[i] >> high.1 & high.2) << high_at;
+            out[i] = match F::VALUES {
+                Values::Less(offset) => code.wrapping_sub(offset) as i8,
+                Values::Table(_) => code as i8,
+            };
+        }
+        if let Values::Table(levels) = F::VALUES {
+            // SAFETY: by this function's contract.
+            unsafe { L::look_up(out, levels) };
         }
     }
 }
@@ -180,8 +226,8 @@ fn starting_sums(lines: &[[i8; LINE]]) -> [i32; GROUP_ROWS] {
 #[inline(always)]
 unsafe fn decode_scales<F: Format>(scales: *const u8, b: usize, out: *mut u8) {
     let (unit, sub) = match F::SCALES {
-        Scales::D | Scales::DM => (b, 0),
-        Scales::K | Scales::K6 => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
+        Scales::D | Scales::DM | Scales::E8M0 => (b, 0),
+        Scales::K2 | Scales::K | Scales::K6 | Scales::XS => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
     };
     // SAFETY: a unit holds the vectors that its kind of scales says; a group block has room for
     // the scales and minima of `F`.
@@ -198,25 +244,41 @@ unsafe fn decode_scales<F: Format>(scales: *const u8, b: usize, out: *mut u8) {
                 .cast::<[u8; GROUP_ROWS]>()
         };
         let f32s = |at: usize| &mut *out.add(at).cast::<[f32; GROUP_ROWS]>();
-        let d: [f32; GROUP_ROWS] = halves_to_f32(halves(0));
+        let d = || halves_to_f32(halves(0));
         match F::SCALES {
-            Scales::D => *f32s(scales_at(1)) = d,
+            Scales::D => *f32s(scales_at(1)) = d(),
             Scales::DM => {
-                *f32s(scales_at(1)) = d;
+                *f32s(scales_at(1)) = d();
                 *f32s(mins_at(1)) = halves_to_f32(halves(1));
             }
+            Scales::E8M0 => *f32s(scales_at(1)) = small(0, 0).map(e8m0_half),
+            Scales::K2 => {
+                let (d, dmin) = (d(), halves_to_f32(halves(1)));
+                for half in 0..2 {
+                    let parts = small(2, 2 * sub + half);
+                    *f32s(scales_at(2) + half * LANES_BYTES) =
+                        std::array::from_fn(|i| d[i] * f32::from(parts[i] & 0x0f));
+                    *f32s(mins_at(2) + half * LANES_BYTES) =
+                        std::array::from_fn(|i| -(dmin[i] * f32::from(parts[i] >> 4)));
+                }
+            }
             Scales::K => {
-                let dmin = halves_to_f32(halves(1));
+                let (d, dmin) = (d(), halves_to_f32(halves(1)));
                 let (scale, min) = (small(2, sub), small(2 + SUPER_BLOCKS / 2, sub));
                 *f32s(scales_at(1)) = std::array::from_fn(|i| d[i] * f32::from(scale[i]));
                 *f32s(mins_at(1)) = std::array::from_fn(|i| -(dmin[i] * f32::from(min[i])));
             }
             Scales::K6 => {
+                let d = d();
                 for half in 0..2 {
                     let scale = small(1, 2 * sub + half);
                     *f32s(scales_at(2) + half * LANES_BYTES) =
                         std::array::from_fn(|i| d[i] * f32::from(scale[i] as i8));
                 }
+            }
+            Scales::XS => {
+                let (d, scale) = (d(), small(1, sub));
+                *f32s(scales_at(1)) = std::array::from_fn(|i| d[i] * f32::from(scale[i] as i8));
             }
         }
     }

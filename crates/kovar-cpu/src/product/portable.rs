@@ -1,12 +1,14 @@
 //! Kernels in plain code, for any machine.
 
+use kovar_core::plain::{F8E4M3, F8E5M2};
+
 use super::activation;
-use super::kernels::{FloatCall, Kernels};
+use super::kernels::{FloatCall, FloatFn, Kernels};
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
-    scales_at,
+    self, DecodeCall, LANES_BYTES, LookUp, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes,
+    mins_at, scales_at,
 };
-use crate::pack::{Format, GROUP_ROWS, LINE};
+use crate::pack::{Format, GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 pub(super) static KERNELS: Kernels = Kernels {
@@ -14,23 +16,35 @@ pub(super) static KERNELS: Kernels = Kernels {
     tile: 4,
     fused_tokens: 0,
     quantize: activation::quantize,
-    decode: super::kernels::per_format!(decode),
+    decode: per_format!(decode),
     panel: [
         panel_product::<1, false>,
         panel_product::<1, false>,
         panel_product::<1, true>,
         panel_product::<2, false>,
+        panel_product::<2, true>,
     ],
     fused: None,
-    float: [float_f32, float_f16, float_bf16],
+    float: FLOAT,
     float_rows: 4,
 };
 
 /// # Safety
 /// As `DecodeFn`.
-pub(super) unsafe fn decode<F: Format>(call: &DecodeCall) {
+unsafe fn decode<F: Format>(call: &DecodeCall) {
     // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F>(call) }
+    unsafe { panel::decode::<F, Portable>(call) }
+}
+
+struct Portable;
+
+impl LookUp for Portable {
+    #[inline(always)]
+    unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
+        for code in line {
+            *code = levels[usize::from(*code as u8 & 0x0f)];
+        }
+    }
 }
 
 /// # Safety
@@ -99,16 +113,12 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
                 let dot = f32::from_bits(dots[i] as u32) - MAGIC_F32;
                 sums[i] += dot * scale[i] * d;
             }
-        }
-        if MIN {
-            let sum = call
-                .x
-                .add(parts.sums + 4 * t)
-                .cast::<f32>()
-                .read_unaligned();
-            let min = lanes(mins_at(S));
-            for i in 0..GROUP_ROWS {
-                sums[i] += min[i] * sum;
+            if MIN {
+                let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                let min = lanes(mins_at(S) + half * LANES_BYTES);
+                for i in 0..GROUP_ROWS {
+                    sums[i] += min[i] * sum;
+                }
             }
         }
     }
@@ -116,21 +126,21 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_f32(call: &FloatCall) {
+unsafe fn float_f32(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<4>(call, |w| f32::from_le_bytes(*w)) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_f16(call: &FloatCall) {
+unsafe fn float_f16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe { float_product::<2>(call, |w| panel::half_to_f32(u16::from_le_bytes(*w))) }
 }
 
 /// # Safety
 /// As `FloatFn`.
-pub(super) unsafe fn float_bf16(call: &FloatCall) {
+unsafe fn float_bf16(call: &FloatCall) {
     // SAFETY: by this function's contract.
     unsafe {
         float_product::<2>(call, |w| {
@@ -139,15 +149,35 @@ pub(super) unsafe fn float_bf16(call: &FloatCall) {
     }
 }
 
+/// # Safety
+/// As `FloatFn`.
+unsafe fn float_f8_e4m3(call: &FloatCall) {
+    // SAFETY: by this function's contract.
+    unsafe { float_product::<1>(call, |[w]| F8E4M3(*w).to_f32()) }
+}
+
+/// # Safety
+/// As `FloatFn`.
+unsafe fn float_f8_e5m2(call: &FloatCall) {
+    // SAFETY: by this function's contract.
+    unsafe { float_product::<1>(call, |[w]| F8E5M2(*w).to_f32()) }
+}
+
+/// Every plain float dtype, by [`super::FloatDType`].
+pub(super) const FLOAT: [FloatFn; 5] = [
+    float_f32,
+    float_f16,
+    float_bf16,
+    float_f8_e4m3,
+    float_f8_e5m2,
+];
+
 /// Dot products of plain rows, whose elements have `B` bytes.
 ///
 /// # Safety
 /// As `FloatFn`.
 #[inline(always)]
-pub(super) unsafe fn float_product<const B: usize>(
-    call: &FloatCall,
-    to_f32: impl Fn(&[u8; B]) -> f32,
-) {
+unsafe fn float_product<const B: usize>(call: &FloatCall, to_f32: impl Fn(&[u8; B]) -> f32) {
     const LANES: usize = 16;
     for row in 0..call.rows {
         // SAFETY: `w` has `rows` rows of `k` elements, `w_stride` bytes apart.

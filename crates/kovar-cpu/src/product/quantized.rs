@@ -5,10 +5,7 @@ use super::kernels::{FusedCall, FusedFn, Kernels};
 use super::panel::{DecodeCall, MAX_BLOCK_BYTES, PanelCall, PanelKind};
 use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
-use crate::pack::{
-    BLOCK_LEN, Format, GROUP_ROWS, PackedMatrix, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0,
-    format_index,
-};
+use crate::pack::{BLOCK_LEN, GROUP_ROWS, N_FORMATS, PackedMatrix, format_index, per_format};
 use crate::pool::{SharedMut, ThreadPool};
 
 /// Groups that a panel holds.
@@ -23,18 +20,7 @@ const FUSED_GRAIN_BYTES: usize = 16 << 10;
 /// Chunks per thread of a product, so that a thread slowed down by other processes takes fewer.
 const CHUNKS_PER_THREAD: usize = 8;
 
-const KINDS: [PanelKind; 8] = [
-    PanelKind::of::<Q4_0>(),
-    PanelKind::of::<Q4_1>(),
-    PanelKind::of::<Q5_0>(),
-    PanelKind::of::<Q5_1>(),
-    PanelKind::of::<Q8_0>(),
-    PanelKind::of::<Q4K>(),
-    PanelKind::of::<Q5K>(),
-    PanelKind::of::<Q6K>(),
-];
-
-const _: () = assert!(Q6K::SUB_SCALES == 2 && Q8_0::SUB_SCALES == 1);
+const KINDS: [PanelKind; N_FORMATS] = per_format!(PanelKind::of, ());
 
 /// Activations as 8-bit codes, ready for any number of products.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +159,7 @@ fn run_fused(
     pool: &ThreadPool,
     x: &QuantizedRows<'_>,
     products: &[QuantizedProduct<'_>],
-    fused: &[FusedFn; 8],
+    fused: &[FusedFn; N_FORMATS],
 ) {
     let groups = |product: &QuantizedProduct<'_>| product.w.layout().groups();
     let n_groups: usize = products.iter().map(groups).sum();

@@ -1,6 +1,7 @@
 //! Rows of other dtypes to and from f32, and the transposition of f32 rows.
 
 use half::f16;
+use kovar_core::plain::{F8E4M3, F8E5M2};
 
 use super::lanes::{Lanes, MAX_LANES};
 
@@ -77,6 +78,33 @@ macro_rules! load {
 
 load!(load_f16, load_f16_row, load_f16);
 load!(load_bf16, load_bf16_row, load_bf16);
+
+/// Converts 8-bit elements. Plain loops, which the compiler turns into each level's vectors.
+macro_rules! load_bytes {
+    ($name:ident, $element:ident) => {
+        /// # Safety
+        /// For each row, `src` is readable and `dst` writable for `n` elements.
+        #[inline(always)]
+        pub(super) unsafe fn $name<V: Lanes>(rows: &Rows) {
+            for row in 0..rows.rows {
+                // SAFETY: by this function's contract.
+                let (src, dst) = unsafe {
+                    let src = std::slice::from_raw_parts(rows.source(row), rows.n);
+                    (
+                        src,
+                        std::slice::from_raw_parts_mut(rows.target(row), rows.n),
+                    )
+                };
+                for (y, &bits) in dst.iter_mut().zip(src) {
+                    *y = $element(bits).to_f32();
+                }
+            }
+        }
+    };
+}
+
+load_bytes!(load_f8_e4m3, F8E4M3);
+load_bytes!(load_f8_e5m2, F8E5M2);
 
 macro_rules! store {
     ($name:ident, $store:ident) => {

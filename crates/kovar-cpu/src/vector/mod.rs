@@ -108,6 +108,10 @@ kernels! {
     fn codec::load_f16(rows: &crate::vector::Rows);
     /// Rows of BF16 to f32.
     fn codec::load_bf16(rows: &crate::vector::Rows);
+    /// Rows of F8_E4M3 to f32.
+    fn codec::load_f8_e4m3(rows: &crate::vector::Rows);
+    /// Rows of F8_E5M2 to f32.
+    fn codec::load_f8_e5m2(rows: &crate::vector::Rows);
     /// Rows of whole Q8_0 blocks to f32.
     fn codec::load_q8_0(rows: &crate::vector::Rows);
     /// `dst[i] = src[i]` to F16, to nearest with ties to even.

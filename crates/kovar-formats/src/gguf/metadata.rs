@@ -71,6 +71,14 @@ impl Metadata {
         }
     }
 
+    /// The same without the keys that begin with `prefix`.
+    pub(crate) fn without(self, prefix: &str) -> Self {
+        let kept = |entry: &Entry| !entry.key.starts_with(prefix);
+        let entries = self.entries.into_iter().filter(kept).collect();
+        // Fewer keys, and so as distinct as before.
+        Self::new(entries).unwrap_or_default()
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -18,6 +18,7 @@ mod cursor;
 mod error;
 mod metadata;
 mod parse;
+mod split;
 mod stream;
 mod tensor;
 mod value;
@@ -32,7 +33,10 @@ use crate::index::NameIndex;
 use crate::mmap::map_file;
 
 pub use error::{GgufError, GgufField};
+pub(crate) use metadata::Entry;
 pub use metadata::{Metadata, MetadataError};
+pub(crate) use split::{OpenSplitError, open_split};
+pub use split::{SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, SplitError};
 pub use stream::GgufStream;
 pub use tensor::TensorInfo;
 pub use value::{Array, StringArray, Value, ValueKind};
@@ -147,6 +151,10 @@ impl Gguf {
     /// The tensor called `name`.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.index.find(&self.tensors, name, |tensor| tensor.name())
+    }
+
+    pub(crate) fn into_header(self) -> (Metadata, Vec<TensorInfo>, NameIndex) {
+        (self.metadata, self.tensors, self.index)
     }
 
     /// The data of `tensor`, a window of the file.

@@ -13,9 +13,9 @@ use super::value::{Array, Value};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
+use crate::replace::{ReplaceError, replace_file};
 
 const VERSION: u32 = 3;
-const FILE_BUFFER_BYTES: usize = 1 << 18;
 
 /// Collects metadata and tensors and writes them as a GGUF file of version 3.
 ///
@@ -129,6 +129,15 @@ pub enum GgufWriteError {
     /// Writing failed.
     #[error("writing the GGUF file failed")]
     Write(#[from] io::Error),
+}
+
+impl From<ReplaceError> for GgufWriteError {
+    fn from(error: ReplaceError) -> Self {
+        match error {
+            ReplaceError::Create { path, source } => Self::Create { path, source },
+            ReplaceError::Write(error) => Self::Write(error),
+        }
+    }
 }
 
 impl Default for GgufWriter {
@@ -324,7 +333,9 @@ impl GgufWriter {
     /// # Errors
     /// A key or tensor name was given twice, or the file cannot be created or written.
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
-        replace_file(path.as_ref(), |out| self.write_to(out))
+        replace_file(path.as_ref(), GgufWriteError::from, |out| {
+            self.write_to(out)
+        })
     }
 
     /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
@@ -337,7 +348,8 @@ impl GgufWriter {
         path: impl AsRef<Path>,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        replace_file(path.as_ref(), |out| {
+        let failed = |error| GgufWriteError::from(error).into();
+        replace_file(path.as_ref(), failed, |out| {
             let mut stream = self.stream(out)?;
             fill(&mut stream)?;
             stream.finish()?;
@@ -392,29 +404,6 @@ impl GgufWriter {
             }),
         }
     }
-}
-
-/// Writes `path` + `.partial` by `write` and puts it in the place of `path`.
-fn replace_file<E: From<GgufWriteError>>(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
-) -> Result<(), E> {
-    let partial = path.with_added_extension("partial");
-    let file = File::create(&partial).map_err(|source| GgufWriteError::Create {
-        path: partial.clone(),
-        source,
-    })?;
-    let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, file);
-    let written = write(&mut out).and_then(|()| {
-        out.flush()
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| GgufWriteError::Write(error).into())
-    });
-    if written.is_err() {
-        // The error that is reported is that of writing.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written
 }
 
 fn checked_name(name: String) -> Result<String, GgufWriteError> {

@@ -20,7 +20,13 @@ pub(super) fn convert(
     write: &mut dyn FnMut(&[u8]) -> Result<(), GgufWriteError>,
 ) -> Result<(), QuantizeError> {
     let (from, to) = (plan.tensor().dtype(), plan.dtype());
-    let source = plan.tensor().bytes();
+    let source = plan
+        .tensor()
+        .bytes()
+        .map_err(|source| QuantizeError::Codec {
+            tensor: plan.tensor().name().to_owned(),
+            source,
+        })?;
     let mut report = |bytes: usize| match progress(bytes) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(QuantizeError::Stopped),

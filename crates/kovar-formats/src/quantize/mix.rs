@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use kovar_core::DType;
+use kovar_core::DType::{
+    self, BF16, F16, F32, IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K,
+    Q8_0,
+};
 
 /// A choice of number types for the matrices of a model.
 ///
@@ -11,70 +14,180 @@ use kovar_core::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix(usize);
 
+use Layers::{All, First, Grouped, Share, Spread};
+
 struct Row {
     name: &'static str,
     /// The type of most matrices.
     base: DType,
-    /// The type of value and down projections in the layers that count most.
-    important: DType,
-    layers: Layers,
+    /// Of value projections.
+    value: Choice,
+    /// Of down projections.
+    down: Choice,
+    /// Of the projection that ends attention.
+    attention_output: DType,
+    /// Of projections of query, key and value in one.
+    fused: DType,
     /// The value of `general.file_type` (`enum llama_ftype`).
     file_type: u32,
 }
 
-/// The layers whose value and down projections get the important type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The type of a kind of matrix, by layer.
+#[derive(Clone, Copy)]
+struct Choice {
+    layers: Layers,
+    /// In those layers.
+    inside: DType,
+    /// In the others.
+    outside: DType,
+}
+
+/// Some of the layers.
+#[derive(Clone, Copy)]
 enum Layers {
-    None,
-    /// The first eighth; of value projections the first four.
-    First,
+    All,
+    /// The first so many.
+    First(usize),
+    /// The first one of so many.
+    Share(usize),
     /// The first and the last eighth and every third between.
     Spread,
+    /// All, where at least four query heads share a key head.
+    Grouped,
+}
+
+/// What of a model a [`Choice`] depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The layer.
+    pub index: usize,
+    /// The number of layers.
+    pub count: usize,
+    /// Query heads for each key head.
+    pub group: usize,
+}
+
+impl Choice {
+    fn at(self, place: Place) -> DType {
+        let Place {
+            index,
+            count,
+            group,
+        } = place;
+        let inside = match self.layers {
+            All => true,
+            First(n) => index < n,
+            Share(n) => index < count / n,
+            Spread => is_spread(index, count),
+            Grouped => group >= 4,
+        };
+        if inside { self.inside } else { self.outside }
+    }
+}
+
+const fn choice(layers: Layers, inside: DType, outside: DType) -> Choice {
+    Choice {
+        layers,
+        inside,
+        outside,
+    }
 }
 
 const fn plain(name: &'static str, base: DType, file_type: u32) -> Row {
+    let all = choice(All, base, base);
     Row {
         name,
         base,
-        important: base,
-        layers: Layers::None,
+        value: all,
+        down: all,
+        attention_output: base,
+        fused: base,
         file_type,
     }
 }
 
-const fn mixed(
-    name: &'static str,
-    base: DType,
-    important: DType,
-    layers: Layers,
-    file_type: u32,
-) -> Row {
+const fn mixed(row: Row, value: Choice, down: Choice) -> Row {
+    Row { value, down, ..row }
+}
+
+/// [`mixed`], with the types of the output of attention and of fused projections.
+const fn deep(row: Row, parts: [Choice; 2], attention_output: DType, fused: DType) -> Row {
+    let [value, down] = parts;
     Row {
-        name,
-        base,
-        important,
-        layers,
-        file_type,
+        attention_output,
+        fused,
+        ..mixed(row, value, down)
     }
 }
 
 const TABLE: &[Row] = &[
-    plain("F32", DType::F32, 0),
-    plain("F16", DType::F16, 1),
-    plain("BF16", DType::BF16, 32),
-    plain("Q4_0", DType::Q4_0, 2),
-    plain("Q4_1", DType::Q4_1, 3),
-    plain("Q5_0", DType::Q5_0, 8),
-    plain("Q5_1", DType::Q5_1, 9),
-    plain("Q8_0", DType::Q8_0, 7),
-    // The format numbers only mixes of these two.
-    plain("Q4_K", DType::Q4K, 14),
-    plain("Q5_K", DType::Q5K, 16),
-    plain("Q6_K", DType::Q6K, 18),
-    mixed("Q4_K_S", DType::Q4K, DType::Q5K, Layers::First, 14),
-    mixed("Q4_K_M", DType::Q4K, DType::Q6K, Layers::Spread, 15),
-    plain("Q5_K_S", DType::Q5K, 16),
-    mixed("Q5_K_M", DType::Q5K, DType::Q6K, Layers::Spread, 17),
+    plain("F32", F32, 0),
+    plain("F16", F16, 1),
+    plain("BF16", BF16, 32),
+    plain("Q4_0", Q4_0, 2),
+    plain("Q4_1", Q4_1, 3),
+    plain("Q5_0", Q5_0, 8),
+    plain("Q5_1", Q5_1, 9),
+    plain("Q8_0", Q8_0, 7),
+    deep(
+        plain("Q2_K", Q2K, 10),
+        [choice(Grouped, Q4K, Q3K), choice(All, Q3K, Q3K)],
+        Q3K,
+        Q2K,
+    ),
+    mixed(
+        plain("Q2_K_S", Q2K, 21),
+        choice(Grouped, Q4K, Q2K),
+        choice(Share(8), Q4K, Q2K),
+    ),
+    // The format numbers only mixes of the next three.
+    plain("Q3_K", Q3K, 11),
+    plain("Q4_K", Q4K, 14),
+    plain("Q5_K", Q5K, 16),
+    plain("Q6_K", Q6K, 18),
+    plain("Q3_K_S", Q3K, 11),
+    deep(
+        plain("Q3_K_M", Q3K, 12),
+        [choice(First(2), Q5K, Q4K), choice(Share(16), Q5K, Q4K)],
+        Q4K,
+        Q4K,
+    ),
+    deep(
+        plain("Q3_K_L", Q3K, 13),
+        [choice(All, Q5K, Q5K), choice(All, Q5K, Q5K)],
+        Q5K,
+        Q4K,
+    ),
+    mixed(
+        plain("Q4_K_S", Q4K, 14),
+        choice(First(4), Q5K, Q4K),
+        choice(Share(8), Q5K, Q4K),
+    ),
+    deep(
+        plain("Q4_K_M", Q4K, 15),
+        [choice(Spread, Q6K, Q4K), choice(Spread, Q6K, Q4K)],
+        Q4K,
+        Q5K,
+    ),
+    plain("Q5_K_S", Q5K, 16),
+    deep(
+        plain("Q5_K_M", Q5K, 17),
+        [choice(Spread, Q6K, Q5K), choice(Spread, Q6K, Q5K)],
+        Q5K,
+        Q6K,
+    ),
+    mixed(
+        plain("IQ4_NL", IQ4NL, 25),
+        choice(Grouped, Q5K, IQ4NL),
+        choice(Share(8), Q5K, IQ4NL),
+    ),
+    mixed(
+        plain("IQ4_XS", IQ4XS, 30),
+        choice(Grouped, Q5K, IQ4XS),
+        choice(Share(8), Q5K, IQ4XS),
+    ),
+    // The format numbers only the mix that has the experts' matrices so and the others as Q8_0.
+    plain("MXFP4", MXFP4, 38),
 ];
 
 impl Mix {
@@ -108,39 +221,29 @@ impl Mix {
     pub(super) fn output(self) -> DType {
         match self.base() {
             plain if !plain.is_quantized() => plain,
-            DType::Q8_0 => DType::Q8_0,
-            _ => DType::Q6K,
+            Q8_0 | MXFP4 => Q8_0,
+            _ => Q6K,
         }
     }
 
-    /// The type of the value projection of layer `index` of `count`.
-    pub(super) fn value(self, index: usize, count: usize) -> DType {
-        let row = self.row();
-        match row.layers {
-            Layers::First if index < 4 => row.important,
-            Layers::Spread if is_spread(index, count) => row.important,
-            _ => row.base,
-        }
+    /// The type of a value projection.
+    pub(super) fn value(self, place: Place) -> DType {
+        self.row().value.at(place)
+    }
+
+    /// The type of a down projection.
+    pub(super) fn down(self, place: Place) -> DType {
+        self.row().down.at(place)
+    }
+
+    /// The type of the projection that ends attention.
+    pub(super) fn attention_output(self) -> DType {
+        self.row().attention_output
     }
 
     /// The type of a projection of query, key and value in one.
     pub(super) fn fused(self) -> DType {
-        let row = self.row();
-        match (row.layers, row.base) {
-            (Layers::Spread, DType::Q4K) => DType::Q5K,
-            (Layers::Spread, DType::Q5K) => DType::Q6K,
-            (_, base) => base,
-        }
-    }
-
-    /// The type of the down projection of layer `index` of `count`.
-    pub(super) fn down(self, index: usize, count: usize) -> DType {
-        let row = self.row();
-        match row.layers {
-            Layers::First if index < count / 8 => row.important,
-            Layers::Spread if is_spread(index, count) => row.important,
-            _ => row.base,
-        }
+        self.row().fused
     }
 
     fn row(self) -> &'static Row {
@@ -159,15 +262,16 @@ pub(crate) fn fall_back(wanted: DType, row: usize) -> DType {
         return wanted;
     }
     let smaller = match wanted {
-        DType::Q4K => DType::Q5_0,
-        DType::Q5K => DType::Q5_1,
-        DType::Q6K => DType::Q8_0,
-        _ => DType::F16,
+        Q2K | Q3K | IQ4XS => IQ4NL,
+        Q4K => Q5_0,
+        Q5K => Q5_1,
+        Q6K => Q8_0,
+        _ => F16,
     };
     if row.is_multiple_of(smaller.block_len()) {
         smaller
     } else {
-        DType::F16
+        F16
     }
 }
 
@@ -181,8 +285,16 @@ impl fmt::Display for Mix {
 mod tests {
     use super::*;
 
-    fn layers(count: usize, important: impl Fn(usize) -> bool) -> Vec<usize> {
-        (0..count).filter(|&index| important(index)).collect()
+    fn layers(count: usize, important: impl Fn(Place) -> bool) -> Vec<usize> {
+        let group = 1;
+        let at = |index| {
+            important(Place {
+                index,
+                count,
+                group,
+            })
+        };
+        (0..count).filter(|&index| at(index)).collect()
     }
 
     #[test]
@@ -196,28 +308,56 @@ mod tests {
 
     #[test]
     fn the_important_layers_are_those_of_llama_cpp() {
-        let mix = Mix::from_name("Q4_K_M").unwrap();
-        let found = layers(16, |i| mix.down(i, 16) == DType::Q6K);
+        let mix = |name| Mix::from_name(name).unwrap();
+        let medium = mix("Q4_K_M");
+        let found = layers(16, |at| medium.down(at) == Q6K);
         assert_eq!(found, [0, 1, 4, 7, 10, 13, 14, 15]);
-        assert_eq!(found, layers(16, |i| mix.value(i, 16) == DType::Q6K));
-        let small = Mix::from_name("Q4_K_S").unwrap();
-        assert_eq!(
-            layers(32, |i| small.value(i, 32) == DType::Q5K),
-            [0, 1, 2, 3]
-        );
-        assert_eq!(layers(16, |i| small.down(i, 16) == DType::Q5K), [0, 1]);
+        assert_eq!(found, layers(16, |at| medium.value(at) == Q6K));
+        let small = mix("Q4_K_S");
+        assert_eq!(layers(32, |at| small.value(at) == Q5K), [0, 1, 2, 3]);
+        assert_eq!(layers(16, |at| small.down(at) == Q5K), [0, 1]);
+        let medium = mix("Q3_K_M");
+        assert_eq!(layers(32, |at| medium.value(at) == Q5K), [0, 1]);
+        assert_eq!(layers(48, |at| medium.down(at) == Q5K), [0, 1, 2]);
+        assert_eq!(layers(16, |at| mix("IQ4_XS").down(at) == Q5K), [0, 1]);
+    }
+
+    #[test]
+    fn value_projections_shared_by_many_heads_get_more_bits() {
+        for (name, few, many) in [
+            ("Q2_K", Q3K, Q4K),
+            ("Q2_K_S", Q2K, Q4K),
+            ("IQ4_NL", IQ4NL, Q5K),
+            ("IQ4_XS", IQ4XS, Q5K),
+            ("Q3_K_S", Q3K, Q3K),
+        ] {
+            let mix = Mix::from_name(name).unwrap();
+            let value = |group| {
+                let (index, count) = (3, 8);
+                mix.value(Place {
+                    index,
+                    count,
+                    group,
+                })
+            };
+            assert_eq!([value(3), value(4)], [few, many], "{name}");
+        }
     }
 
     #[test]
     fn rows_that_are_not_whole_blocks_fall_back_to_more_bits() {
         for (wanted, row, found) in [
-            (DType::Q4K, 512, DType::Q4K),
-            (DType::Q4K, 576, DType::Q5_0),
-            (DType::Q5K, 576, DType::Q5_1),
-            (DType::Q6K, 576, DType::Q8_0),
-            (DType::Q6K, 48, DType::F16),
-            (DType::Q4_0, 48, DType::F16),
-            (DType::F32, 7, DType::F32),
+            (Q4K, 512, Q4K),
+            (Q2K, 576, IQ4NL),
+            (Q3K, 576, IQ4NL),
+            (Q4K, 576, Q5_0),
+            (Q5K, 576, Q5_1),
+            (Q6K, 576, Q8_0),
+            (IQ4XS, 576, IQ4NL),
+            (Q6K, 48, F16),
+            (Q4_0, 48, F16),
+            (MXFP4, 48, F16),
+            (F32, 7, F32),
         ] {
             assert_eq!(fall_back(wanted, row), found, "{wanted} {row}");
         }

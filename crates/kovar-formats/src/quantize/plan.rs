@@ -6,9 +6,10 @@ use std::path::Path;
 use kovar_core::DType;
 
 use super::convert::convert;
-use super::mix::{Mix, fall_back};
+use super::mix::{Mix, Place, fall_back};
 use super::{QuantizeError, TensorRule};
-use crate::gguf::{ALIGNMENT_KEY, Gguf, GgufWriteError, GgufWriter, TensorInfo, Value};
+use crate::gguf::{ALIGNMENT_KEY, GgufWriteError, GgufWriter, Value};
+use crate::model_file::{ModelFile, ModelTensor};
 
 pub(crate) const FILE_TYPE_KEY: &str = "general.file_type";
 pub(crate) const QUANTIZATION_VERSION_KEY: &str = "general.quantization_version";
@@ -53,7 +54,7 @@ const KEPT: &[&str] = &[
 /// The types that the tensors of a file are to have.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    file: &'a Gguf,
+    file: &'a ModelFile,
     mix: Mix,
     tensors: Vec<TensorPlan<'a>>,
 }
@@ -61,14 +62,14 @@ pub struct Plan<'a> {
 /// A tensor and the type that it is to have.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorPlan<'a> {
-    tensor: &'a TensorInfo,
+    tensor: &'a ModelTensor,
     dtype: DType,
     fell_back: bool,
 }
 
 impl<'a> TensorPlan<'a> {
     /// The tensor in the file that is read.
-    pub fn tensor(&self) -> &'a TensorInfo {
+    pub fn tensor(&self) -> &'a ModelTensor {
         self.tensor
     }
 
@@ -93,12 +94,17 @@ impl<'a> TensorPlan<'a> {
 ///
 /// Vectors, norms, integers and the small matrices that llama.cpp doesn't quantise stay as
 /// they are; rules don't apply to them. A matrix whose rows are not whole blocks of the type that
-/// `mix` gives it gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, else F16.
+/// `mix` gives it gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, IQ4_NL of Q2_K, Q3_K and
+/// IQ4_XS, else F16.
 ///
 /// # Errors
 /// A rule matches no tensor that is converted, or gives one a type whose blocks its rows don't
 /// fill.
-pub fn plan<'a>(file: &'a Gguf, mix: Mix, rules: &[TensorRule]) -> Result<Plan<'a>, QuantizeError> {
+pub fn plan<'a>(
+    file: &'a ModelFile,
+    mix: Mix,
+    rules: &[TensorRule],
+) -> Result<Plan<'a>, QuantizeError> {
     let wanted = mix_types(mix, file.tensors().map(|t| (t.name(), t.dtype(), t.dims())));
     let mut used = vec![false; rules.len()];
     let mut tensors = Vec::with_capacity(file.tensors().len());
@@ -157,6 +163,7 @@ pub(crate) fn mix_types<'t>(
             .count()
     };
     let (n_values, n_downs) = (count("attn_v.weight"), count("ffn_down"));
+    let group = heads_per_key_head(tensors.clone());
     let (mut values, mut downs) = (0, 0);
     let wanted = |(name, dtype, dims): (&str, DType, &[usize])| {
         if !is_converted(name, dtype, dims) {
@@ -165,18 +172,42 @@ pub(crate) fn mix_types<'t>(
             Some(mix.output())
         } else if name.contains("attn_v.weight") {
             values += 1;
-            Some(mix.value(values - 1, n_values))
+            Some(mix.value(Place {
+                index: values - 1,
+                count: n_values,
+                group,
+            }))
+        } else if name.contains("attn_output.weight") {
+            Some(mix.attention_output())
         } else if name.contains("attn_qkv.weight") {
             Some(mix.fused())
         } else if name.contains("ffn_down") {
             downs += 1;
             // Layers of experts may have several down projections.
-            Some(mix.down(layer(name).unwrap_or(downs - 1), n_downs))
+            Some(mix.down(Place {
+                index: layer(name).unwrap_or(downs - 1),
+                count: n_downs,
+                group,
+            }))
         } else {
             Some(mix.base())
         }
     };
     tensors.clone().map(wanted).collect()
+}
+
+/// Query heads for each key head in the first layer; 1 if the matrices don't tell.
+fn heads_per_key_head<'t>(
+    tensors: impl Iterator<Item = (&'t str, DType, &'t [usize])> + Clone,
+) -> usize {
+    let rows = |name: &str| {
+        let (.., dims) = tensors.clone().find(|(other, ..)| *other == name)?;
+        dims.first().copied()
+    };
+    match (rows("blk.0.attn_q.weight"), rows("blk.0.attn_k.weight")) {
+        (Some(queries), Some(keys)) if keys > 0 => queries / keys,
+        _ => 1,
+    }
 }
 
 fn is_converted(name: &str, dtype: DType, dims: &[usize]) -> bool {

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use kovar_core::DType;
+use kovar_core::ops::dtypes::FLOATS;
 
 /// A type for the tensors whose name matches a pattern, written `PATTERN=TYPE`.
 ///
@@ -61,7 +62,7 @@ impl FromStr for TensorRule {
         let dtype = name
             .parse::<DType>()
             .ok()
-            .filter(|dtype| dtype.is_float() || dtype.is_quantized())
+            .filter(|dtype| FLOATS.contains(dtype) || dtype.is_quantized())
             .ok_or_else(|| RuleError::UnknownType { name: name.into() })?;
         Ok(Self {
             pattern: pattern.into(),
@@ -129,6 +130,8 @@ mod tests {
             ("blk", "\"blk\" is not of the form PATTERN=TYPE"),
             ("=F16", "\"=F16\" is not of the form PATTERN=TYPE"),
             ("a=", "\"\" is no type for weights"),
+            ("a=F64", "\"F64\" is no type for weights"),
+            ("a=F8_E4M3", "\"F8_E4M3\" is no type for weights"),
             ("a=I32", "\"I32\" is no type for weights"),
             ("a=Q4_K_M", "\"Q4_K_M\" is no type for weights"),
         ] {

@@ -4,8 +4,9 @@ use std::fmt;
 
 use kovar_core::DType;
 
-/// A dtype that a safetensors file can name; more than kovar computes with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A dtype that a safetensors file can name; more than kovar computes with. In the order of the
+/// format, by size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TensorDType {
     /// One byte, 0 or 1.
@@ -44,25 +45,27 @@ pub enum TensorDType {
     U64,
 }
 
-/// Name in files and bytes per element.
-const TABLE: &[(TensorDType, &str, usize)] = &[
-    (TensorDType::Bool, "BOOL", 1),
-    (TensorDType::U8, "U8", 1),
-    (TensorDType::I8, "I8", 1),
-    (TensorDType::F8E5M2, "F8_E5M2", 1),
-    (TensorDType::F8E4M3, "F8_E4M3", 1),
-    (TensorDType::F8E8M0, "F8_E8M0", 1),
-    (TensorDType::I16, "I16", 2),
-    (TensorDType::U16, "U16", 2),
-    (TensorDType::F16, "F16", 2),
-    (TensorDType::BF16, "BF16", 2),
-    (TensorDType::I32, "I32", 4),
-    (TensorDType::U32, "U32", 4),
-    (TensorDType::F32, "F32", 4),
-    (TensorDType::C64, "C64", 8),
-    (TensorDType::F64, "F64", 8),
-    (TensorDType::I64, "I64", 8),
-    (TensorDType::U64, "U64", 8),
+/// A dtype's name in files, bytes per element, and the dtype that kovar computes with.
+struct Row(TensorDType, &'static str, usize, Option<DType>);
+
+const TABLE: &[Row] = &[
+    Row(TensorDType::Bool, "BOOL", 1, Some(DType::Bool)),
+    Row(TensorDType::U8, "U8", 1, Some(DType::U8)),
+    Row(TensorDType::I8, "I8", 1, Some(DType::I8)),
+    Row(TensorDType::F8E5M2, "F8_E5M2", 1, Some(DType::F8E5M2)),
+    Row(TensorDType::F8E4M3, "F8_E4M3", 1, Some(DType::F8E4M3)),
+    Row(TensorDType::F8E8M0, "F8_E8M0", 1, None),
+    Row(TensorDType::I16, "I16", 2, Some(DType::I16)),
+    Row(TensorDType::U16, "U16", 2, None),
+    Row(TensorDType::F16, "F16", 2, Some(DType::F16)),
+    Row(TensorDType::BF16, "BF16", 2, Some(DType::BF16)),
+    Row(TensorDType::I32, "I32", 4, Some(DType::I32)),
+    Row(TensorDType::U32, "U32", 4, None),
+    Row(TensorDType::F32, "F32", 4, Some(DType::F32)),
+    Row(TensorDType::C64, "C64", 8, None),
+    Row(TensorDType::F64, "F64", 8, Some(DType::F64)),
+    Row(TensorDType::I64, "I64", 8, Some(DType::I64)),
+    Row(TensorDType::U64, "U64", 8, None),
 ];
 
 impl TensorDType {
@@ -78,14 +81,15 @@ impl TensorDType {
 
     /// The dtype that kovar computes with; `None` if it has none.
     pub fn to_dtype(self) -> Option<DType> {
-        match self {
-            Self::F32 => Some(DType::F32),
-            Self::F16 => Some(DType::F16),
-            Self::BF16 => Some(DType::BF16),
-            Self::I8 => Some(DType::I8),
-            Self::I32 => Some(DType::I32),
-            _ => None,
-        }
+        self.row().3
+    }
+
+    /// The dtype that files have for one of kovar's; `None` for blocks.
+    pub fn of(dtype: DType) -> Option<Self> {
+        TABLE
+            .iter()
+            .find(|row| row.3 == Some(dtype))
+            .map(|row| row.0)
     }
 
     /// The dtype that files call `name`.
@@ -93,7 +97,7 @@ impl TensorDType {
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    fn row(self) -> &'static (TensorDType, &'static str, usize) {
+    fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 }
@@ -119,10 +123,14 @@ mod tests {
 
     #[test]
     fn a_dtype_and_its_kovar_dtype_agree_on_name_and_size() {
-        for &(dtype, name, bytes) in TABLE {
-            if let Some(own) = dtype.to_dtype() {
+        for &Row(dtype, name, bytes, own) in TABLE {
+            if let Some(own) = own {
                 assert_eq!((own.name(), own.block_bytes()), (name, bytes));
+                assert_eq!(TensorDType::of(own), Some(dtype));
             }
+        }
+        for dtype in DType::ALL {
+            assert_eq!(TensorDType::of(dtype).is_none(), dtype.is_quantized());
         }
     }
 }

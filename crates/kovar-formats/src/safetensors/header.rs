@@ -14,7 +14,7 @@ use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
 
 const LENGTH_BYTES: usize = 8;
-const METADATA_KEY: &str = "__metadata__";
+pub(super) const METADATA_KEY: &str = "__metadata__";
 
 /// The header of a file, checked.
 pub(super) struct Header {

@@ -8,19 +8,23 @@ mod dtype;
 mod error;
 mod header;
 mod read;
+mod sharded;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use kovar_core::HostBytes;
+use kovar_core::{DType, HostBytes};
 
 use crate::index::NameIndex;
 use crate::mmap::map_file;
 
 pub use dtype::TensorDType;
-pub use error::{ReadError, SafeTensorsError};
+pub use error::{ReadError, SafeTensorsError, SafeTensorsWriteError};
+pub use sharded::{ShardError, Shards};
+pub use writer::SafeTensorsWriter;
 
 /// The longest header that is read, in bytes: the limit of the reference implementation.
 pub const MAX_HEADER_BYTES: usize = 100_000_000;
@@ -44,6 +48,17 @@ impl SafeTensorInfo {
     /// The dtype in the file.
     pub fn dtype(&self) -> TensorDType {
         self.dtype
+    }
+
+    /// The dtype that kovar computes with.
+    ///
+    /// # Errors
+    /// [`ReadError::NoSuchDType`] if it has none.
+    pub fn to_dtype(&self) -> Result<DType, ReadError> {
+        self.dtype.to_dtype().ok_or_else(|| ReadError::NoSuchDType {
+            tensor: self.name.to_string(),
+            found: self.dtype,
+        })
     }
 
     /// The dims, row-major, outermost first. A dim may be zero.

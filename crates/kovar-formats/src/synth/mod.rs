@@ -6,10 +6,13 @@
 //! pieces of rows, and its rows are put together from randomly chosen pieces: the numbers repeat,
 //! which no kernel's speed depends on. One seed gives the same bytes everywhere.
 //!
-//! The files have no tokenizer (`tokenizer.ggml.model` is `none`).
+//! The vocabularies mean nothing; they are there because llama.cpp loads no file without one.
 
+mod decoder;
 mod random;
+mod rwkv7;
 mod shape;
+mod vocabulary;
 mod write;
 
 pub use shape::Shape;

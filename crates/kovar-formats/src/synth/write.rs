@@ -37,7 +37,8 @@ pub enum SynthError {
 
 /// Writes a model file of `shape` with random weights at `path`, replacing one that is there.
 ///
-/// `mix` chooses the types as in [`quantize::plan`](crate::quantize::plan); vectors are F32.
+/// `mix` chooses the types as in [`quantize::plan`](crate::quantize::plan); vectors are F32, and what the mix
+/// leaves alone has the type that it has in the files of the real model.
 /// `progress` hears of the bytes that were written and how many there will be, and may stop it.
 ///
 /// # Errors
@@ -57,7 +58,7 @@ pub fn write_file(
     let dtypes: Vec<DType> = tensors
         .iter()
         .zip(wanted)
-        .map(|(t, dtype)| dtype.map_or(DType::F32, |dtype| fall_back(dtype, row_of(t))))
+        .map(|(t, dtype)| dtype.map_or(t.kept, |dtype| fall_back(dtype, row_of(t))))
         .collect();
 
     let mut writer = GgufWriter::new();

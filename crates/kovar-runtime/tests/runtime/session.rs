@@ -189,6 +189,31 @@ fn a_saved_state_can_be_written_back() {
 }
 
 #[test]
+fn a_range_of_a_state_can_be_read_and_written() {
+    let (_, session) = session();
+    let (graph, x, y) = accumulator(2);
+    let plan = compile(&graph, &session).unwrap();
+    result(&plan, x, y, &[1.0, 2.0]);
+    let mut second = [0; 4];
+    session.read_state_range("s", 4, &mut second).unwrap();
+    assert_eq!(second[..], bytes(&[2.0]));
+    session.write_state_range("s", 0, &second).unwrap();
+    assert_eq!(result(&plan, x, y, &[0.0, 0.0]), [2.0, 2.0]);
+    for (start, len) in [(4, 8), (9, 0), (usize::MAX, 1)] {
+        let error = session.write_state_range("s", start, &vec![0; len]);
+        assert_eq!(
+            error.unwrap_err(),
+            SessionError::StateRange {
+                name: "s".into(),
+                bytes: 8,
+                start,
+                len
+            }
+        );
+    }
+}
+
+#[test]
 fn a_state_of_another_shape_in_a_later_plan_is_an_error() {
     let (device, session) = session();
     let first = compile(&accumulator(2).0, &session).unwrap();

@@ -18,7 +18,7 @@ pub(super) fn tests() -> Vec<Case> {
     for n in [0, 1, 2, 7, 33, 1000, 40_000] {
         for target in TARGETS {
             for (start, step) in [(0.0, 1.0), (-17.0, 3.0), (1e6, -5.0)] {
-                for dtype in [DType::F32, DType::I32] {
+                for dtype in [DType::F32, DType::I32, DType::F64, DType::I64] {
                     cases.push(case(start, step, n, dtype, target));
                 }
             }
@@ -33,6 +33,15 @@ pub(super) fn tests() -> Vec<Case> {
             (-2_147_483_648.0, 1_073_741_823.0, 4, DType::I32),
             (2_147_483_647.0, -16_777_217.0, 200, DType::I32),
             (5.0, 0.0, 9, DType::I32),
+            (0.1, 0.1, 1001, DType::F64),
+            (1e300, -1e297, 999, DType::F64),
+            (
+                9_007_199_254_740_991.0,
+                -4_503_599_627_370_497.0,
+                4,
+                DType::I64,
+            ),
+            (-9_007_199_254_740_991.0, 1.0, 200, DType::I64),
         ] {
             cases.push(case(start, step, n, dtype, target));
         }

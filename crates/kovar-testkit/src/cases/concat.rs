@@ -4,16 +4,16 @@ use kovar_core::DType;
 use kovar_core::ops::Concat;
 
 use super::sweep::{Point, any_bits, moving};
-use super::{Case, Form, PLAIN, Place, Target};
+use super::{Case, Form, Place, Target, plain};
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (i, point) in moving(&PLAIN).into_iter().enumerate() {
+    for (i, point) in moving(&plain()).into_iter().enumerate() {
         let dim = i % point.dims.len();
         let size = point.dims[dim];
         cases.push(case(point, dim, vec![size, 1]));
     }
-    for dtype in PLAIN {
+    for dtype in plain() {
         for dim in 0..3 {
             for (sizes, form, target) in [
                 (vec![1, 1], Form::Contiguous, Target::Fresh),

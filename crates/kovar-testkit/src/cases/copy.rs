@@ -3,11 +3,18 @@
 use kovar_core::DType;
 use kovar_core::ops::Copy;
 
-use super::sweep::{Point, elementwise, moving};
-use super::{Case, FLOATS, Form, Place, Target, lower, weights};
+use super::sweep::{Point, any_bits, elementwise, moving};
+use super::{Case, FLOATS, FLOATS_8, Form, Place, STORED, Target, lower, plain, weights};
 use crate::synthetic::Fill;
 
-const TO: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+const TO: [DType; 6] = [
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+    DType::Q8_0,
+];
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -20,8 +27,14 @@ pub(super) fn tests() -> Vec<Case> {
         let points = points.filter(|point| !matches!(point.target, Target::InPlace(_)));
         cases.extend(points.map(|point| case(point, to, Place::Temp)));
     }
-    for point in moving(&[DType::I32]) {
-        cases.push(case(point, DType::I32, Place::Input));
+    for dtype in FLOATS_8.into_iter().chain(STORED) {
+        let points = moving(&[dtype]).into_iter();
+        cases.extend(points.map(|point| case(point, dtype, Place::Input)));
+    }
+    for from in plain() {
+        for to in plain().into_iter().filter(|&to| to != from) {
+            cases.extend(casts(from).map(|point| case(point, to, Place::State)));
+        }
     }
     for from in weights() {
         for to in TO {
@@ -78,12 +91,87 @@ pub(super) fn tests() -> Vec<Case> {
     cases
 }
 
+/// Numbers at and about the ends of the ranges of all dtypes, and between their elements.
+fn casts(from: DType) -> impl Iterator<Item = Point> {
+    [
+        (vec![700], Form::Contiguous, Target::Fresh),
+        (vec![5, 67], Form::Gaps, Target::Into(Form::Transposed)),
+        (vec![2, 3, 45], Form::Window, Target::Into(Form::Window)),
+        (vec![3, 41], Form::Repeated, Target::Fresh),
+    ]
+    .into_iter()
+    .map(move |(dims, form, target)| {
+        let count = dims.iter().product();
+        let fill = if from.is_integer() {
+            Fill::Indices((0..count).map(|i| whole(i, from)).collect())
+        } else {
+            Fill::Values((0..count).map(float).collect())
+        };
+        Point {
+            dtype: from,
+            dims,
+            form,
+            target,
+            fill,
+        }
+    })
+}
+
+const POWERS: [u32; 12] = [0, 1, 3, 7, 8, 15, 16, 24, 31, 32, 53, 62];
+
+/// Integers near powers of two, of either sign, or small ones if the dtype doesn't hold them.
+fn whole(i: usize, dtype: DType) -> i64 {
+    let near = (1i64 << POWERS[i % 12]) + (i / 24 % 5) as i64 - 2;
+    let signed = if i / 12 % 2 == 0 { near } else { -near };
+    let (least, greatest) = match dtype {
+        DType::I8 => (-128, 127),
+        DType::U8 => (0, 255),
+        DType::I16 => (-32768, 32767),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::Bool => (0, 1),
+        _ => (i64::MIN, i64::MAX),
+    };
+    match signed {
+        held if (least..=greatest).contains(&held) => held,
+        beyond if i % 2 == 0 => beyond.signum().max(0) * greatest,
+        _ => (i % 2) as i64,
+    }
+}
+
+/// Floats near powers of two and halfway between such, of either sign, and specials.
+fn float(i: usize) -> f64 {
+    const SPECIAL: [f64; 12] = [
+        0.0,
+        f64::INFINITY,
+        f64::NAN,
+        448.0,
+        464.0,
+        465.0,
+        57344.0,
+        61440.0,
+        65520.0,
+        3.4e38,
+        1e-9,
+        1e300,
+    ];
+    let near = match i % 4 {
+        0 => SPECIAL[i / 4 % 12],
+        1 => 2f64.powi(POWERS[i / 4 % 12] as i32) + (i / 48) as f64 / 2.0 - 2.0,
+        2 => (1.0 + (i % 37) as f64 / 32.0) * 2f64.powi(i as i32 % 40 - 20),
+        _ => (i as f64).sqrt() / 3.0,
+    };
+    if i % 7 < 3 { -near } else { near }
+}
+
 pub(super) fn perf() -> Vec<Case> {
     let pairs = [
         (DType::F32, DType::F16, Form::Contiguous),
         (DType::F32, DType::F32, Form::Permuted),
         (DType::F32, DType::Q8_0, Form::Contiguous),
         (DType::Q4K, DType::F32, Form::Contiguous),
+        (DType::F8E4M3, DType::F32, Form::Contiguous),
+        (DType::F64, DType::F16, Form::Contiguous),
+        (DType::I64, DType::I32, Form::Contiguous),
     ];
     pairs
         .into_iter()
@@ -93,7 +181,10 @@ pub(super) fn perf() -> Vec<Case> {
                 dims: vec![32, 128, 1024],
                 form,
                 target: Target::Fresh,
-                fill: Fill::Gaussian(1.0),
+                fill: match dtype.is_integer() {
+                    true => any_bits(dtype, &[32, 128, 1024]),
+                    false => Fill::Gaussian(1.0),
+                },
             };
             case(point, to, Place::Temp)
         })

@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::{Gemm, Precision};
 
-use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
+use super::{Case, FLOATS, FLOATS_8, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
 #[derive(Clone)]
@@ -71,6 +71,20 @@ pub(super) fn tests() -> Vec<Case> {
                         c: with_c,
                         ..Product::new([a, b], size)
                     }));
+                }
+            }
+        }
+    }
+    for eight in FLOATS_8 {
+        for other in [DType::F32, DType::F16, eight] {
+            for (dtypes, sizes) in [([eight, other], 0..3), ([other, eight], 3..6)] {
+                for size in &SIZES[sizes] {
+                    for attributes in transposes(Gemm::default()) {
+                        cases.push(case(Product {
+                            attributes,
+                            ..Product::new(dtypes, *size)
+                        }));
+                    }
                 }
             }
         }

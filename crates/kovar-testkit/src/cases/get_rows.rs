@@ -3,7 +3,8 @@
 use kovar_core::DType;
 use kovar_core::ops::GetRows;
 
-use super::{Case, Form, Place, Target, lower, sizes, weights};
+use super::sweep::any_bits;
+use super::{Case, Form, Place, STORED, Target, lower, sizes, weights};
 use crate::synthetic::Fill;
 
 /// The table of a case.
@@ -22,7 +23,7 @@ struct Lookup {
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in weights() {
+    for dtype in weights().chain(STORED) {
         let block = dtype.block_len();
         let lengths = match block {
             1 => vec![1, 33, 64, 577],
@@ -35,7 +36,10 @@ pub(super) fn tests() -> Vec<Case> {
             n: lengths[1],
             form: Form::Contiguous,
             place: Place::Weight,
-            fill: Fill::Gaussian(1.0),
+            fill: match dtype.is_integer() {
+                true => any_bits(dtype, &[11, lengths[1]]),
+                false => Fill::Gaussian(1.0),
+            },
             ids: (vec![7], Form::Contiguous),
             target: Target::Fresh,
         };
@@ -43,6 +47,10 @@ pub(super) fn tests() -> Vec<Case> {
             for place in [Place::Weight, Place::State] {
                 cases.push(case(Lookup {
                     n,
+                    fill: match dtype.is_integer() {
+                        true => any_bits(dtype, &[11, n]),
+                        false => Fill::Gaussian(1.0),
+                    },
                     place,
                     ..base.clone()
                 }));
@@ -80,6 +88,9 @@ pub(super) fn tests() -> Vec<Case> {
                 ids: (vec![2, 3], Form::Contiguous),
                 ..base.clone()
             }));
+        }
+        if dtype.is_integer() {
+            continue;
         }
         for fill in [Fill::RandomBlocks, Fill::Small, Fill::large(dtype)] {
             cases.push(case(Lookup {
@@ -134,7 +145,7 @@ fn case(lookup: Lookup) -> Case {
         target,
     } = lookup;
     let hard = match fill {
-        Fill::Gaussian(_) => "",
+        Fill::Gaussian(_) | Fill::Indices(_) | Fill::Bytes(_) => "",
         Fill::Small => ",small",
         Fill::Large(_) => ",large",
         _ => ",random_blocks",

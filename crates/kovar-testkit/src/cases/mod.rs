@@ -146,23 +146,42 @@ pub fn all() -> Vec<Case> {
 }
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-const QUANTIZED: [DType; 8] = [
+const QUANTIZED: [DType; 13] = [
     DType::Q4_0,
     DType::Q4_1,
     DType::Q5_0,
     DType::Q5_1,
     DType::Q8_0,
+    DType::Q2K,
+    DType::Q3K,
     DType::Q4K,
     DType::Q5K,
     DType::Q6K,
+    DType::IQ4NL,
+    DType::IQ4XS,
+    DType::MXFP4,
 ];
 
+const FLOATS_8: [DType; 2] = [DType::F8E4M3, DType::F8E5M2];
+
 fn weights() -> impl Iterator<Item = DType> {
-    FLOATS.into_iter().chain(QUANTIZED)
+    FLOATS.into_iter().chain(FLOATS_8).chain(QUANTIZED)
 }
 
-/// The plain dtypes.
-const PLAIN: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::I32];
+/// What is moved and cast, and nothing else.
+const STORED: [DType; 7] = [
+    DType::F64,
+    DType::I8,
+    DType::U8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::Bool,
+];
+
+fn plain() -> Vec<DType> {
+    [FLOATS.as_slice(), &FLOATS_8, &STORED].concat()
+}
 
 /// The name of a dtype in case names.
 fn lower(dtype: DType) -> String {

@@ -4,19 +4,20 @@ use kovar_core::ops::Pad;
 use kovar_core::{DType, Dims};
 
 use super::sweep::{Point, any_bits, moving};
-use super::{Case, Form, PLAIN, Place, Target};
+use super::{Case, Form, Place, Target, plain};
 
 /// Sizes of padding along a dimension, before and behind.
 type Around = Vec<(usize, usize)>;
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (i, point) in moving(&PLAIN).into_iter().enumerate() {
+    for (i, point) in moving(&plain()).into_iter().enumerate() {
         let around = (0..point.dims.len()).map(|at| ((i + at) % 3, (i + 2 * at) % 2));
         let around = around.collect();
-        cases.push(case(point, around, -3.0, Place::Temp));
+        let value = held(point.dtype, -3.0);
+        cases.push(case(point, around, value, Place::Temp));
     }
-    for dtype in PLAIN {
+    for dtype in plain() {
         for (dims, around) in [
             (vec![], vec![]),
             (vec![5], vec![(0, 1)]),
@@ -27,12 +28,12 @@ pub(super) fn tests() -> Vec<Case> {
             (vec![2, 3, 4, 5], vec![(1, 2), (0, 4), (3, 0), (2, 1)]),
             (vec![3, 1000], vec![(20, 20), (500, 30)]),
         ] {
-            for value in [0.0, 7.0] {
+            for value in [0.0, held(dtype, 7.0)] {
                 let point = point(dtype, &dims, Form::Contiguous, Target::Fresh);
                 cases.push(case(point, around.clone(), value, Place::Weight));
             }
         }
-        if dtype != DType::I32 {
+        if !dtype.is_integer() {
             for value in [0.1, -1e-5, f32::NEG_INFINITY, f32::NAN] {
                 let point = point(dtype, &[4, 6], Form::Transposed, Target::Into(Form::Gaps));
                 cases.push(case(point, vec![(1, 0), (2, 1)], value, Place::Input));
@@ -53,6 +54,15 @@ pub(super) fn perf() -> Vec<Case> {
         case(point, around, 0.0, Place::Temp)
     })
     .collect()
+}
+
+/// `value`, if the dtype holds it, else 1.
+fn held(dtype: DType, value: f32) -> f32 {
+    match dtype {
+        DType::Bool => 1.0,
+        DType::U8 if value < 0.0 => 1.0,
+        _ => value,
+    }
 }
 
 fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {

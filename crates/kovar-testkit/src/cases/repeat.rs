@@ -4,17 +4,17 @@ use kovar_core::ops::Repeat;
 use kovar_core::{DType, Dims};
 
 use super::sweep::{Point, any_bits, moving};
-use super::{Case, Form, PLAIN, Place, Target};
+use super::{Case, Form, Place, Target, plain};
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (i, point) in moving(&PLAIN).into_iter().enumerate() {
+    for (i, point) in moving(&plain()).into_iter().enumerate() {
         let repeated = i % point.dims.len();
         let counts = (0..point.dims.len()).map(|at| if at == repeated { 3 } else { 1 + i % 2 });
         let counts = counts.collect();
         cases.push(case(point, counts, Place::Temp));
     }
-    for dtype in PLAIN {
+    for dtype in plain() {
         for (dims, counts) in [
             (vec![], vec![]),
             (vec![1], vec![1000]),

@@ -2,10 +2,18 @@
 
 use kovar_core::DType;
 
-use super::{Case, FLOATS, Form, Place, lower, sizes};
+use super::sweep::any_bits;
+use super::{Case, FLOATS, FLOATS_8, Form, Place, STORED, lower, sizes};
 use crate::synthetic::Fill;
 
-const DESTINATIONS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+const DESTINATIONS: [DType; 6] = [
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+    DType::Q8_0,
+];
 
 #[derive(Clone)]
 struct Write {
@@ -130,6 +138,33 @@ pub(super) fn tests() -> Vec<Case> {
                 cases.push(case(Write {
                     x_fill,
                     ..base.clone()
+                }));
+            }
+        }
+    }
+    for dtype in FLOATS_8.into_iter().chain(STORED) {
+        for (form, x_form) in [
+            (Form::Contiguous, Form::Contiguous),
+            (Form::Gaps, Form::Window),
+            (Form::Window, Form::Transposed),
+            (Form::Permuted, Form::Repeated),
+        ] {
+            for (ids, n) in [
+                (Ids::Scattered(9), 9),
+                (Ids::From(-2, 4), 4),
+                (Ids::Reversed, 13),
+            ] {
+                cases.push(case(Write {
+                    x: dtype,
+                    destination: dtype,
+                    rows: 13,
+                    row: vec![3, 37],
+                    ids,
+                    x_form,
+                    form,
+                    place: Place::State,
+                    before: Some(any_bits(dtype, &[13, 3, 37])),
+                    x_fill: any_bits(dtype, &[n, 3, 37]),
                 }));
             }
         }

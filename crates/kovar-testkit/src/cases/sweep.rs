@@ -121,12 +121,25 @@ pub(super) fn moving(dtypes: &[DType]) -> Vec<Point> {
     points
 }
 
-/// Numbers of a plain dtype all over its range.
+/// Elements of a plain dtype all over its range; of 8-bit floats and Bool every byte.
 pub(super) fn any_bits(dtype: DType, dims: &[usize]) -> Fill {
     let count: usize = dims.iter().product();
-    let number = |i: usize| (i as i64 * 0x9e37_79b9 + 77) as i32;
+    // The multiples of an odd number, of which the upper bits are all of those in turn.
+    let bits = |i: usize| (i as i64).wrapping_mul(0x1e37_79b9_7f4a_7c15);
+    let number = |i: usize| match dtype {
+        DType::I8 => (bits(i) >> 55) as i8 as i64,
+        DType::U8 => (bits(i) >> 55) as u8 as i64,
+        DType::I16 => (bits(i) >> 47) as i16 as i64,
+        DType::I32 => (bits(i) >> 31) as i32 as i64,
+        _ => bits(i),
+    };
     match dtype {
-        DType::I32 => Fill::Indices((0..count).map(|i| number(i).into()).collect()),
+        DType::Bool | DType::F8E4M3 | DType::F8E5M2 => Fill::Bytes(
+            (0..count)
+                .map(|i| (i * 37 + 1) as u8 & 0x8f | i as u8)
+                .collect(),
+        ),
+        dtype if dtype.is_integer() => Fill::Indices((0..count).map(number).collect()),
         _ => Fill::Gaussian(1.0),
     }
 }

@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::TimestepEmbedding;
 
-use super::{Case, Form, PLAIN, Place, Target, lower, sizes};
+use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
 /// The time steps of a case.
@@ -30,7 +30,7 @@ pub(super) fn tests() -> Vec<Case> {
         scale: 1000.0,
         ..stable_diffusion
     };
-    for dtype in PLAIN {
+    for dtype in FLOATS.into_iter().chain([DType::I32]) {
         for op in [ddpm, stable_diffusion, flux] {
             for below in [1.0, 1000.0, 30_000.0] {
                 let times = Times {

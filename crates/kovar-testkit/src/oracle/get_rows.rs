@@ -5,13 +5,21 @@ use crate::tensor::TensorData;
 
 pub(super) fn get_rows(inputs: &Inputs<'_>) -> Result<TensorData, OracleError> {
     let (table, ids) = (inputs.get(0)?, inputs.get(1)?);
-    let (rows, n) = (table.from_end(1), table.from_end(0));
-    let mut out = Vec::new();
-    for &id in ids.indices()? {
-        match usize::try_from(id).ok().filter(|&id| id < rows) {
-            Some(id) => out.extend_from_slice(&table.values()?[id * n..(id + 1) * n]),
-            None => out.extend(std::iter::repeat_n(0.0, n)),
-        }
-    }
-    Ok(TensorData::floats(inputs.output_dims(), out)?)
+    let (rows, dims) = (table.from_end(1), ids.dims());
+    let list = ids.indices()?;
+    let from = |index: &[usize]| {
+        let (&column, outer) = index.split_last()?;
+        let at = outer
+            .iter()
+            .zip(dims)
+            .fold(0, |at, (i, size)| at * size + i);
+        let id = usize::try_from(list[at]).ok().filter(|&id| id < rows)?;
+        Some((0, vec![id, column]))
+    };
+    Ok(TensorData::gathered(
+        inputs.output_dims(),
+        &[table],
+        0.0,
+        from,
+    )?)
 }

@@ -88,6 +88,20 @@ impl Candidates {
         self.sorted = kept;
     }
 
+    /// Keeps those whose place in [`as_slice`](Self::as_slice) is marked, in their order.
+    pub fn retain_marked(&mut self, kept: &[bool]) {
+        self.sorted = kept.iter().take(self.sorted).filter(|&&kept| kept).count();
+        let mut marks = kept.iter();
+        self.items.retain(|_| marks.next() == Some(&true));
+    }
+
+    /// Drops the first `n`.
+    pub fn drop_front(&mut self, n: usize) {
+        let n = n.min(self.items.len());
+        self.items.drain(..n);
+        self.sorted = self.sorted.saturating_sub(n);
+    }
+
     /// Replaces every logit; `map` must keep their order.
     pub fn map_logits(&mut self, map: impl Fn(f32) -> f32) {
         for item in &mut self.items {

@@ -1,3 +1,5 @@
+use rand::rngs::ChaCha8Rng;
+
 use super::{SamplerParams, candidates::Candidates, stage::Stage};
 
 /// Drops tokens whose probability is below a share of the likeliest one's (Nguyen et al. 2024,
@@ -18,7 +20,7 @@ impl MinP {
 }
 
 impl Stage for MinP {
-    fn narrow(&mut self, candidates: &mut Candidates) {
+    fn narrow(&mut self, candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {
         let least = candidates.max_logit() + self.log_share;
         candidates.retain(|candidate| candidate.logit >= least);
     }

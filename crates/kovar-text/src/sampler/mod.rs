@@ -1,23 +1,33 @@
 //! Choosing the next token from a model's logits.
 
 mod candidates;
+mod dry;
+mod logit_bias;
 mod min_p;
+mod mirostat;
 mod params;
 mod penalties;
 mod stage;
 mod temperature;
 mod top_k;
+mod top_n_sigma;
 mod top_p;
+mod typical;
+mod xtc;
 
+use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rand::{Rng, SeedableRng};
 
 use candidates::{Candidates, weight};
-use stage::Stage;
+use stage::{Stage, uniform};
 
-pub use params::{SamplerError, SamplerParams};
+pub use dry::{DEFAULT_BREAKERS, breaker_tokens};
+pub use logit_bias::text_bias;
+pub use params::{Mirostat, SamplerError, SamplerParams};
 
-/// Chooses tokens: penalties, top-k, top-p, min-p, temperature, then a draw.
+/// Chooses tokens. The stages work in llama.cpp's order: logit bias, penalties, DRY, top-n-sigma, top-k,
+/// typical, top-p, min-p, XTC, temperature, then a draw. With Mirostat, temperature and Mirostat follow DRY
+/// at once, and nothing else narrows the choice.
 ///
 /// For one seed the choices are the same on every platform: the random numbers are ChaCha8's, and no
 /// function of the platform's mathematics library takes part.
@@ -39,12 +49,20 @@ impl Sampler {
         params.validate()?;
         let greedy = params.temperature == 0.0;
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        push(&mut stages, logit_bias::LogitBias::new(params));
         push(&mut stages, penalties::Penalties::new(params));
-        if !greedy {
+        push(&mut stages, dry::Dry::new(params));
+        if !greedy && params.mirostat == Mirostat::Off {
+            push(&mut stages, top_n_sigma::TopNSigma::new(params));
             push(&mut stages, top_k::TopK::new(params));
+            push(&mut stages, typical::Typical::new(params));
             push(&mut stages, top_p::TopP::new(params));
             push(&mut stages, min_p::MinP::new(params));
+            push(&mut stages, xtc::Xtc::new(params));
+        }
+        if !greedy {
             push(&mut stages, temperature::Temperature::new(params));
+            push(&mut stages, mirostat::MirostatStage::new(params));
         }
         let seed = params.seed.unwrap_or_else(rand::random);
         Ok(Self {
@@ -61,7 +79,8 @@ impl Sampler {
         self.seed
     }
 
-    /// Chooses a token; `logits[id]` belongs to token `id` and is changed by the penalties.
+    /// Chooses a token; `logits[id]` belongs to token `id` and is changed by biases and
+    /// penalties.
     ///
     /// Tokens whose logit is NaN or minus infinity are never chosen; among equally likely ones the lowest id
     /// comes first. Takes memory on the first call only. The token is not [accepted](Self::accept).
@@ -87,36 +106,38 @@ impl Sampler {
     fn draw(&mut self, logits: &[f32]) -> Option<u32> {
         self.candidates.fill(logits);
         for stage in &mut self.stages {
-            stage.narrow(&mut self.candidates);
+            stage.narrow(&mut self.candidates, &mut self.rng);
         }
         let max = self.candidates.max_logit();
         let total = self.candidates.total_weight();
-        // 53 random bits make a number in [0, 1).
-        let uniform = (self.rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        let mut left = uniform * total;
+        let mut left = uniform(&mut self.rng) * total;
         let mut last = None;
         for candidate in self.candidates.as_slice() {
             let weight = weight(candidate.logit, max);
             if weight == 0.0 {
                 continue;
             }
-            last = Some(candidate.id);
+            last = Some((candidate.id, weight));
             if left < weight {
                 break;
             }
             left -= weight;
         }
-        last
+        let (id, weight) = last?;
+        for stage in &mut self.stages {
+            stage.drawn(weight / total);
+        }
+        Some(id)
     }
 
-    /// Tells the penalties of a token of the text, from the prompt or chosen.
+    /// Tells the penalties and DRY of a token of the text, from the prompt or chosen.
     pub fn accept(&mut self, token: u32) {
         for stage in &mut self.stages {
             stage.accept(token);
         }
     }
 
-    /// Begins a text anew: the penalties forget, and the random numbers start again from the seed.
+    /// Begins a text anew: penalties, DRY and Mirostat forget, and the random numbers start again from the seed.
     pub fn reset(&mut self) {
         for stage in &mut self.stages {
             stage.reset();

@@ -1,7 +1,18 @@
+/// The version of Mirostat, which holds the surprise of the text near a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mirostat {
+    /// Not used.
+    #[default]
+    Off,
+    /// Keeps as many tokens as Zipf's law, fitted to the likeliest, allows.
+    V1,
+    /// Keeps the tokens whose surprise is within the bound.
+    V2,
+}
+
 /// How the next token is chosen from the model's logits.
 ///
-/// The defaults are llama.cpp's. The stages work in the order of the fields' listing in [`Sampler`]'s
-/// documentation: penalties, top-k, top-p, min-p, temperature.
+/// The defaults are llama.cpp's. The order in which they work is in [`Sampler`]'s documentation.
 ///
 /// [`Sampler`]: super::Sampler
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +37,39 @@ pub struct SamplerParams {
     pub frequency_penalty: f32,
     /// Taken off the logit of a recent token once. Default 0.
     pub presence_penalty: f32,
+    /// Added to the logits of these tokens: minus infinity bans a token, plus infinity takes it before all
+    /// others. See [`text_bias`](super::text_bias). Default none.
+    pub logit_bias: Vec<(u32, f32)>,
+    /// Keep the tokens whose logit is at most so many standard deviations below the greatest; 0 or less
+    /// keeps all. Default -1.
+    pub top_n_sigma: f32,
+    /// Keep the tokens whose surprise is nearest to the expected one until their probabilities add up to
+    /// it, in (0, 1]; 1 keeps all. Default 1.
+    pub typical_p: f32,
+    /// How often the likeliest tokens are dropped (XTC), in [0, 1]; 0 is off. Default 0.
+    pub xtc_probability: f32,
+    /// The probability from which XTC drops a token, all but the least likely of these, in [0, 1]; it is
+    /// off above 0.5. Default 0.1.
+    pub xtc_threshold: f32,
+    /// What a token loses that would continue a repeated sequence of the allowed length (DRY); 0 is off.
+    /// Default 0.
+    pub dry_multiplier: f32,
+    /// The factor by which each further token of the sequence raises that, at least 1. Default 1.75.
+    pub dry_base: f32,
+    /// Tokens that may be repeated without a penalty on the next. Default 2.
+    pub dry_allowed_length: usize,
+    /// How many of the latest tokens DRY looks at; 0 is none. At most
+    /// [`SamplerParams::MAX_REPEAT_LAST_N`]. Default 64.
+    pub dry_penalty_last_n: usize,
+    /// Token sequences across which nothing counts as repeated; [`breaker_tokens`](super::breaker_tokens)
+    /// makes them. Default none.
+    pub dry_sequence_breakers: Vec<Vec<u32>>,
+    /// Whether Mirostat chooses in place of top-n-sigma, top-k, typical, top-p, min-p and XTC. Default off.
+    pub mirostat: Mirostat,
+    /// The surprise that Mirostat aims at, in bits, above 0. Default 5.
+    pub mirostat_tau: f32,
+    /// How much of an error Mirostat makes good at the next token, above 0. Default 0.1.
+    pub mirostat_eta: f32,
     /// Seed of the random numbers; `None` draws one from the operating system. Default `None`.
     pub seed: Option<u64>,
 }
@@ -41,6 +85,19 @@ impl Default for SamplerParams {
             repeat_last_n: 64,
             frequency_penalty: 0.0,
             presence_penalty: 0.0,
+            logit_bias: Vec::new(),
+            top_n_sigma: -1.0,
+            typical_p: 1.0,
+            xtc_probability: 0.0,
+            xtc_threshold: 0.1,
+            dry_multiplier: 0.0,
+            dry_base: 1.75,
+            dry_allowed_length: 2,
+            dry_penalty_last_n: 64,
+            dry_sequence_breakers: Vec::new(),
+            mirostat: Mirostat::Off,
+            mirostat_tau: 5.0,
+            mirostat_eta: 0.1,
             seed: None,
         }
     }
@@ -91,43 +148,113 @@ impl SamplerParams {
     /// # Errors
     /// [`SamplerError::OutOfRange`] with the first field at fault.
     pub fn validate(&self) -> Result<(), SamplerError> {
-        let check = |field, value: f32, is_allowed: bool, allowed| match is_allowed {
-            true => Ok(()),
-            false => Err(SamplerError::OutOfRange {
+        const SHARE: &str = "from 0 to 1";
+        const LAST_N: &str = "at most 1048576";
+        let is_share = |v: f32| (0.0..=1.0).contains(&v);
+        let is_part = |v: f32| v > 0.0 && v <= 1.0;
+        let at_least = |v: f32, least: f32| v.is_finite() && v >= least;
+        let above_0 = |v: f32| v.is_finite() && v > 0.0;
+        let biases = self.logit_bias.iter().map(|&(_, bias)| bias);
+        let bias = biases.clone().find(|bias| bias.is_nan()).unwrap_or(0.0);
+        let reals: [(&'static str, f32, bool, &'static str); 15] = [
+            (
+                "temperature",
+                self.temperature,
+                at_least(self.temperature, 0.0),
+                "finite and at least 0",
+            ),
+            (
+                "top_p",
+                self.top_p,
+                is_part(self.top_p),
+                "above 0 and at most 1",
+            ),
+            ("min_p", self.min_p, is_share(self.min_p), SHARE),
+            (
+                "repetition_penalty",
+                self.repetition_penalty,
+                above_0(self.repetition_penalty),
+                "finite and above 0",
+            ),
+            (
+                "frequency_penalty",
+                self.frequency_penalty,
+                self.frequency_penalty.is_finite(),
+                "finite",
+            ),
+            (
+                "presence_penalty",
+                self.presence_penalty,
+                self.presence_penalty.is_finite(),
+                "finite",
+            ),
+            ("logit_bias", bias, !bias.is_nan(), "a number or infinite"),
+            (
+                "top_n_sigma",
+                self.top_n_sigma,
+                self.top_n_sigma.is_finite(),
+                "finite",
+            ),
+            (
+                "typical_p",
+                self.typical_p,
+                is_part(self.typical_p),
+                "above 0 and at most 1",
+            ),
+            (
+                "xtc_probability",
+                self.xtc_probability,
+                is_share(self.xtc_probability),
+                SHARE,
+            ),
+            (
+                "xtc_threshold",
+                self.xtc_threshold,
+                is_share(self.xtc_threshold),
+                SHARE,
+            ),
+            (
+                "dry_multiplier",
+                self.dry_multiplier,
+                at_least(self.dry_multiplier, 0.0),
+                "finite and at least 0",
+            ),
+            (
+                "dry_base",
+                self.dry_base,
+                at_least(self.dry_base, 1.0),
+                "finite and at least 1",
+            ),
+            (
+                "mirostat_tau",
+                self.mirostat_tau,
+                above_0(self.mirostat_tau),
+                "finite and above 0",
+            ),
+            (
+                "mirostat_eta",
+                self.mirostat_eta,
+                above_0(self.mirostat_eta),
+                "finite and above 0",
+            ),
+        ];
+        let counts = [
+            ("repeat_last_n", self.repeat_last_n),
+            ("dry_penalty_last_n", self.dry_penalty_last_n),
+        ];
+        let counts = counts
+            .into_iter()
+            .map(|(field, n)| (field, n as f64, n <= Self::MAX_REPEAT_LAST_N, LAST_N));
+        let reals = reals
+            .into_iter()
+            .map(|(field, v, is_allowed, allowed)| (field, f64::from(v), is_allowed, allowed));
+        match reals.chain(counts).find(|&(.., is_allowed, _)| !is_allowed) {
+            None => Ok(()),
+            Some((field, value, _, allowed)) => Err(SamplerError::OutOfRange {
                 field,
-                value: value.into(),
+                value,
                 allowed,
             }),
-        };
-        let v = self.temperature;
-        check(
-            "temperature",
-            v,
-            v.is_finite() && v >= 0.0,
-            "finite and at least 0",
-        )?;
-        let v = self.top_p;
-        check("top_p", v, v > 0.0 && v <= 1.0, "above 0 and at most 1")?;
-        let v = self.min_p;
-        check("min_p", v, (0.0..=1.0).contains(&v), "from 0 to 1")?;
-        let v = self.repetition_penalty;
-        check(
-            "repetition_penalty",
-            v,
-            v.is_finite() && v > 0.0,
-            "finite and above 0",
-        )?;
-        let v = self.frequency_penalty;
-        check("frequency_penalty", v, v.is_finite(), "finite")?;
-        let v = self.presence_penalty;
-        check("presence_penalty", v, v.is_finite(), "finite")?;
-        if self.repeat_last_n > Self::MAX_REPEAT_LAST_N {
-            return Err(SamplerError::OutOfRange {
-                field: "repeat_last_n",
-                value: self.repeat_last_n as f64,
-                allowed: "at most 1048576",
-            });
         }
-        Ok(())
     }
 }

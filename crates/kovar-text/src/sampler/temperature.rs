@@ -1,3 +1,5 @@
+use rand::rngs::ChaCha8Rng;
+
 use super::{SamplerParams, candidates::Candidates, stage::Stage};
 
 /// Divides logits by the temperature.
@@ -16,7 +18,7 @@ impl Temperature {
 }
 
 impl Stage for Temperature {
-    fn narrow(&mut self, candidates: &mut Candidates) {
+    fn narrow(&mut self, candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {
         // Counted from the greatest, so that a tiny temperature cannot make several logits infinite.
         let max = candidates.max_logit();
         candidates.map_logits(|logit| match logit == max {

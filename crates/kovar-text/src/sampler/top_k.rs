@@ -1,3 +1,5 @@
+use rand::rngs::ChaCha8Rng;
+
 use super::{SamplerParams, candidates::Candidates, stage::Stage};
 
 /// Keeps the k likeliest tokens (Fan et al. 2018, <https://arxiv.org/abs/1805.04833>).
@@ -15,7 +17,7 @@ impl TopK {
 }
 
 impl Stage for TopK {
-    fn narrow(&mut self, candidates: &mut Candidates) {
+    fn narrow(&mut self, candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {
         candidates.sort_front(self.k);
         candidates.truncate(self.k);
     }

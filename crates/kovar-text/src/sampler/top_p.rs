@@ -1,3 +1,5 @@
+use rand::rngs::ChaCha8Rng;
+
 use super::candidates::{Candidates, weight};
 use super::{SamplerParams, stage::Stage};
 
@@ -21,7 +23,7 @@ impl TopP {
 }
 
 impl Stage for TopP {
-    fn narrow(&mut self, candidates: &mut Candidates) {
+    fn narrow(&mut self, candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {
         let enough = self.p * candidates.total_weight();
         let max = candidates.max_logit();
         let (mut sum, mut kept, mut sorted) = (0.0, 0, FIRST_SORTED);

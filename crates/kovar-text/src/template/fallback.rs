@@ -12,6 +12,8 @@ pub enum TemplateKind {
     ChatMl,
     /// `User: ` and `Assistant: ` before each text.
     Plain,
+    /// The same for RWKV World models: a blank line ends each text.
+    RwkvWorld,
 }
 
 impl std::fmt::Display for TemplateKind {
@@ -20,16 +22,18 @@ impl std::fmt::Display for TemplateKind {
             Self::Source => "the model's own template",
             Self::ChatMl => "ChatML",
             Self::Plain => "User: / Assistant:",
+            Self::RwkvWorld => "User: / Assistant: with blank lines",
         })
     }
 }
 
 impl TemplateKind {
-    /// The form to use where the file brings no template: ChatML if the vocabulary has its marks, else
-    /// plain names.
+    /// The form to use where the file brings no template: ChatML if the vocabulary has its marks, that
+    /// of RWKV World if it is one, else plain names.
     pub fn fallback(tokenizer: &Tokenizer) -> Self {
         match tokenizer.id_of("<|im_start|>") {
             Some(_) => Self::ChatMl,
+            None if tokenizer.is_world() => Self::RwkvWorld,
             None => Self::Plain,
         }
     }
@@ -40,6 +44,7 @@ impl TemplateKind {
             Self::Source => None,
             Self::ChatMl => Some(CHATML),
             Self::Plain => Some(PLAIN),
+            Self::RwkvWorld => Some(RWKV_WORLD),
         }
     }
 
@@ -49,6 +54,7 @@ impl TemplateKind {
             Self::Source => &[],
             Self::ChatMl => &["<|im_end|>"],
             Self::Plain => &["\nUser:"],
+            Self::RwkvWorld => &["\n\n"],
         }
     }
 }
@@ -70,6 +76,21 @@ const PLAIN: &str = "\
         {{- 'Assistant: ' + message.content + '\\n' -}}
     {%- else -%}
         {{- message.content + '\\n\\n' -}}
+    {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{- 'Assistant:' -}}
+{%- endif -%}
+";
+
+const RWKV_WORLD: &str = "\
+{%- for message in messages -%}
+    {%- if message.role == 'user' -%}
+        {{- 'User: ' + message.content | trim + '\\n\\n' -}}
+    {%- elif message.role == 'assistant' -%}
+        {{- 'Assistant: ' + message.content | trim + '\\n\\n' -}}
+    {%- else -%}
+        {{- 'System: ' + message.content | trim + '\\n\\n' -}}
     {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}

@@ -111,6 +111,8 @@ impl ChatTemplate {
     /// As [`Self::from_source`].
     pub fn for_tokenizer(tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
         match tokenizer.chat_template() {
+            // Files name this form instead of writing it out.
+            Some("rwkv-world") => Self::fallback(TemplateKind::RwkvWorld),
             Some(source) => Self::from_source(source),
             None => Self::fallback(TemplateKind::fallback(tokenizer)),
         }

@@ -47,7 +47,8 @@ impl Tokenizer {
             TokenType::Control | TokenType::Unknown if !options.render_special => {}
             // Special tokens are kept as they are written, whatever the form of the others.
             _ if token_type.is_special() => bytes.extend_from_slice(text.as_bytes()),
-            _ => match self.algorithm {
+            _ => match &self.algorithm {
+                Algorithm::World(world) => world.push_token_bytes(id, bytes),
                 Algorithm::Bpe(_) => bpe::push_token_bytes(text, bytes),
                 Algorithm::Spm(_) => spm::push_token_bytes(text, token_type, bytes),
             },

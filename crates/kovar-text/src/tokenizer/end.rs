@@ -40,11 +40,17 @@ fn control_token(vocab: &Vocab, text: &str) -> Option<u32> {
 }
 
 /// The ids after which a model has no more to say: those named in the file and the usual ones, sorted.
-pub(crate) fn end_ids(vocab: &Vocab, named: &[Option<u32>]) -> Vec<u32> {
+pub(crate) fn end_ids(vocab: &Vocab, named: &[Option<u32>], more: &[u32]) -> Vec<u32> {
     let usual = END_TEXTS
         .iter()
         .filter_map(|text| control_token(vocab, text));
-    let mut ids: Vec<u32> = named.iter().copied().flatten().chain(usual).collect();
+    let mut ids: Vec<u32> = named
+        .iter()
+        .copied()
+        .flatten()
+        .chain(usual)
+        .chain(more.iter().copied())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     ids

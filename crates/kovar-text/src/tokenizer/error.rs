@@ -93,6 +93,16 @@ pub enum TokenizerError {
         /// Its text.
         token: String,
     },
+    /// A token of a vocabulary of byte strings stands for none.
+    #[error("{key}: token {id} ({token:?}) has an escape that is cut short, or is empty")]
+    BadEscape {
+        /// The offending key.
+        key: &'static str,
+        /// Id of the token.
+        id: u32,
+        /// Its text.
+        token: String,
+    },
     /// A merge rule is not two tokens separated by a space.
     #[error("{key}: rule {rank} ({rule:?}) is not two tokens separated by a space")]
     BadMerge {
@@ -135,8 +145,8 @@ pub enum TokenizerError {
         /// The key of the token's id.
         key: &'static str,
     },
-    /// A matcher for the vocabulary's special tokens could not be built.
-    #[error("{key}: the special tokens are too large to search for")]
+    /// A matcher for the vocabulary's tokens could not be built.
+    #[error("{key}: the tokens are too large to search for")]
     SpecialTokens {
         /// The offending key.
         key: &'static str,

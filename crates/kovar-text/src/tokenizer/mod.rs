@@ -11,6 +11,7 @@ mod spec;
 mod special;
 mod spm;
 mod vocab;
+mod world;
 
 use bpe::Bpe;
 use pre::Family;
@@ -18,6 +19,7 @@ use spec::key;
 use special::{Part, SpecialTokens};
 use spm::Spm;
 use vocab::Vocab;
+use world::World;
 
 pub use decode::DecodeOptions;
 pub use error::{TokenizerError, TokenizerWarning};
@@ -25,7 +27,7 @@ pub use spec::TokenizerSpec;
 pub use vocab::TokenType;
 
 /// The values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] accepts.
-pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama"];
+pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama", "rwkv"];
 
 /// How text becomes ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +62,7 @@ pub struct Tokenizer {
 enum Algorithm {
     Bpe(Bpe),
     Spm(Spm),
+    World(World),
 }
 
 impl Tokenizer {
@@ -69,9 +72,10 @@ impl Tokenizer {
     /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of unequal
     /// lengths, empty or repeated tokens, unknown token types, merges or ids that name no token.
     pub fn from_spec(spec: TokenizerSpec) -> Result<Self, TokenizerError> {
-        let is_bpe = match spec.model.as_str() {
-            "gpt2" => true,
-            "llama" => false,
+        let (is_bpe, is_spm) = match spec.model.as_str() {
+            "gpt2" => (true, false),
+            "llama" => (false, true),
+            "rwkv" => (false, false),
             "" => return Err(TokenizerError::MissingKey { key: key::MODEL }),
             _ => {
                 return Err(TokenizerError::UnknownModel {
@@ -88,7 +92,10 @@ impl Tokenizer {
             (key::EOM, spec.eom),
             (key::UNKNOWN, spec.unknown),
             (key::PADDING, spec.padding),
-        ] {
+        ]
+        .into_iter()
+        .chain(spec.eos_ids.iter().map(|&id| (key::EOS_IDS, Some(id))))
+        {
             if let Some(id) = id.filter(|&id| vocab.text(id).is_none()) {
                 return Err(TokenizerError::SpecialIdOutOfRange {
                     key,
@@ -99,7 +106,7 @@ impl Tokenizer {
         }
         // SentencePiece's own ids, for files that leave them out.
         let or_spm = |id: Option<u32>, default: u32| {
-            id.or((!is_bpe && vocab.text(default).is_some()).then_some(default))
+            id.or((is_spm && vocab.text(default).is_some()).then_some(default))
         };
         let unknown = or_spm(spec.unknown, 0);
         let bos = or_spm(spec.bos, 1);
@@ -113,6 +120,9 @@ impl Tokenizer {
             let family = family(spec.pre, &mut warnings)?;
             let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
             (Algorithm::Bpe(bpe), family.add_bos)
+        } else if !is_spm {
+            let world = World::new(&vocab, unknown, &mut warnings)?;
+            (Algorithm::World(world), false)
         } else {
             let scores = spec
                 .scores
@@ -140,7 +150,7 @@ impl Tokenizer {
         let eot = spec.eot.or_else(|| end::guess_turn_end(&vocab));
         Ok(Self {
             special: SpecialTokens::new(&vocab)?,
-            end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom]),
+            end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom], &spec.eos_ids),
             vocab,
             algorithm,
             bos,
@@ -177,6 +187,7 @@ impl Tokenizer {
                 (Part::Text(text), Algorithm::Spm(spm)) => {
                     spm.encode(&self.vocab, text, first, &mut ids)?;
                 }
+                (Part::Text(text), Algorithm::World(world)) => world.encode(text, &mut ids),
             }
             first = matches!(part, Part::Token(_));
         }
@@ -238,6 +249,11 @@ impl Tokenizer {
     /// which models of the common families end a turn (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`, ...).
     pub fn is_end_of_generation(&self, id: u32) -> bool {
         self.end_ids.binary_search(&id).is_ok()
+    }
+
+    /// Whether the vocabulary is one of RWKV World.
+    pub(crate) fn is_world(&self) -> bool {
+        matches!(self.algorithm, Algorithm::World(_))
     }
 
     /// The Jinja source of the file's chat template.

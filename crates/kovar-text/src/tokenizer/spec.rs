@@ -12,6 +12,7 @@ pub(crate) mod key {
     pub const MERGES: &str = "tokenizer.ggml.merges";
     pub const BOS: &str = "tokenizer.ggml.bos_token_id";
     pub const EOS: &str = "tokenizer.ggml.eos_token_id";
+    pub const EOS_IDS: &str = "tokenizer.ggml.eos_token_ids";
     pub const EOT: &str = "tokenizer.ggml.eot_token_id";
     pub const EOM: &str = "tokenizer.ggml.eom_token_id";
     pub const UNKNOWN: &str = "tokenizer.ggml.unknown_token_id";
@@ -28,7 +29,8 @@ pub(crate) mod key {
 /// (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>); `None` means that the key is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizerSpec {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE) or `llama` (SentencePiece).
+    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece) or `rwkv`
+    /// (RWKV World).
     pub model: String,
     /// `tokenizer.ggml.pre`: how text is cut into words before merging (byte-level BPE only).
     pub pre: Option<String>,
@@ -44,6 +46,8 @@ pub struct TokenizerSpec {
     pub bos: Option<u32>,
     /// `tokenizer.ggml.eos_token_id`
     pub eos: Option<u32>,
+    /// `tokenizer.ggml.eos_token_ids`: further tokens that end a text.
+    pub eos_ids: Vec<u32>,
     /// `tokenizer.ggml.eot_token_id`: end of a turn in a conversation.
     pub eot: Option<u32>,
     /// `tokenizer.ggml.eom_token_id`: end of a message that expects a tool's answer.
@@ -83,6 +87,7 @@ impl TokenizerSpec {
             merges: texts(key::MERGES)?,
             bos: metadata.get_u32(key::BOS)?,
             eos: metadata.get_u32(key::EOS)?,
+            eos_ids: metadata.get_u32_array(key::EOS_IDS)?.unwrap_or_default(),
             eot: metadata.get_u32(key::EOT)?,
             eom: metadata.get_u32(key::EOM)?,
             unknown: metadata.get_u32(key::UNKNOWN)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kovar_core::DType;
 use kovar_core::backend::Backend;
 use kovar_cpu::{CpuBackend, CpuOptions};
-use kovar_formats::Gguf;
+use kovar_formats::ModelFile;
 use kovar_text::{LogitsOf, Model, ModelOptions};
 
 pub fn data(name: &str) -> PathBuf {
@@ -27,7 +27,7 @@ pub fn cpu() -> Vec<Arc<dyn Backend>> {
 }
 
 pub fn load(path: &Path, options: &ModelOptions) -> Model {
-    Model::load(Gguf::open(path).unwrap(), cpu(), options).unwrap()
+    Model::load(ModelFile::open(path).unwrap(), cpu(), options).unwrap()
 }
 
 /// Caches of full precision.

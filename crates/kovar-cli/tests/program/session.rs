@@ -1,0 +1,77 @@
+use std::fs;
+
+use crate::{ids, kovar, kovar_with_stdin, text};
+
+const PROMPT: &str = "Once upon a time, there was a little fox named Ruby.";
+
+#[test]
+fn a_text_in_two_runs_is_the_text_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for model in ["llama-stories", "rwkv7-stories"] {
+        let path = folder.path().join(model);
+        let base = ["generate", "-m", model, "--temp", "0", "--json", "-q"];
+        let whole = kovar(&[&base[..], &["-n", "40", PROMPT]].concat()).json();
+        let session = ["--session", text(&path), "-n"];
+        let first = kovar(&[&base[..], &session, &["15", PROMPT]].concat()).json();
+        let second = kovar(&[&base[..], &session, &["25"]].concat()).json();
+        assert_eq!(second["timings"]["prompt_tokens"], 1);
+        let both = [ids(&first["tokens"]), ids(&second["tokens"])].concat();
+        assert_eq!(both, ids(&whole["tokens"]), "{model}");
+
+        let third = kovar(&[&base[..], &session, &["4", " One day, Tom"]].concat()).json();
+        assert!(third["timings"]["prompt_tokens"].as_u64().unwrap() > 1);
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_in_another_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = |output: &str| -> Vec<serde_json::Value> {
+        let lines = output.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().unwrap()
+    };
+    for model in ["llama-stories", "rwkv7-stories"] {
+        let path = folder.path().join(model);
+        let base = [
+            "chat", "-m", model, "--temp", "0", "-n", "8", "--json", "-q",
+        ];
+        let whole = kovar_with_stdin(&base, b"One day\nIn a village\n").ok();
+        let args = [&base[..], &["--session", text(&path)]].concat();
+        let first = kovar_with_stdin(&args, b"One day\n").ok();
+        let second = kovar_with_stdin(&args, b"In a village\n").ok();
+        let (whole, parts) = (lines(&whole), lines(&(first + &second)));
+        assert_eq!(parts.len(), 2);
+        for (part, whole) in parts.iter().zip(&whole) {
+            assert_eq!(part["tokens"], whole["tokens"], "{model}");
+            let evaluated = &part["timings"]["prompt_tokens"];
+            assert_eq!(evaluated, &whole["timings"]["prompt_tokens"], "{model}");
+        }
+
+        let generate = ["generate", "-m", model, "--session", text(&path), "-q"];
+        let error = kovar(&generate).failed(1);
+        assert!(error.contains("`kovar chat` goes on with it"), "{error}");
+    }
+}
+
+#[test]
+fn a_session_that_does_not_fit_is_refused_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("story");
+    let base = ["generate", "--temp", "0", "-n", "4", "-q", "--session"];
+    let run = |more: &[&str]| kovar(&[&base[..], &[text(&path)], more].concat());
+    run(&[PROMPT]).ok();
+    let saved = fs::read(&path).unwrap();
+    for (more, expected) in [
+        (&["-m", "rwkv7-stories"][..], "was saved with another model"),
+        (&["--cache-type", "f32"], "has a cache of F16"),
+        (&["--ctx", "8"], "the context holds 8"),
+    ] {
+        let error = run(more).failed(1);
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), saved);
+    }
+    fs::write(&path, &saved[..saved.len() / 2]).unwrap();
+    let error = run(&[]).failed(1);
+    assert!(error.contains("no session file, or damaged"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), &saved[..saved.len() / 2]);
+}

@@ -1,0 +1,185 @@
+use std::io;
+use std::path::PathBuf;
+
+use kovar_core::DType;
+
+use crate::model_file::TransformError;
+use crate::safetensors::{SafeTensorsError, ShardError, TensorDType};
+
+/// Why a Hugging Face folder could not be read. A `key` is written with dots where objects are
+/// nested: `rope_scaling.factor`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HuggingFaceError {
+    /// A file of the folder cannot be opened.
+    #[error("cannot open {}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A file is larger than any honest one.
+    #[error("{} has {len} bytes, the most is {most}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        len: usize,
+        /// The most that is read.
+        most: usize,
+    },
+    /// A file is not JSON of the right form.
+    #[error("{} is not valid", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A text is not UTF-8.
+    #[error("{} is not UTF-8 (the first {valid_up_to} bytes are)", path.display())]
+    InvalidUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that are valid.
+        valid_up_to: usize,
+    },
+    /// A key is missing.
+    #[error("{}: `{key}` is missing", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+    },
+    /// A value is not what the key stands for.
+    #[error("{}: `{key}` is {value}, expected {expected}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// Its value, shortened.
+        value: String,
+        /// What must hold.
+        expected: &'static str,
+    },
+    /// A value asks for what kovar does not have.
+    #[error("{}: `{key}` is {value}, which kovar does not support", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// Its value, shortened.
+        value: String,
+    },
+    /// A token's id is beyond the vocabulary.
+    #[error("{}: token {token:?} has the id {id}, but there are {tokens} tokens", path.display())]
+    TokenId {
+        /// The file.
+        path: PathBuf,
+        /// The token.
+        token: String,
+        /// Its id.
+        id: u64,
+        /// Tokens of the model.
+        tokens: usize,
+    },
+    /// Two tokens have one id.
+    #[error("{}: tokens {first:?} and {second:?} have the id {id}", path.display())]
+    DuplicateTokenId {
+        /// The file.
+        path: PathBuf,
+        /// A token.
+        first: String,
+        /// Another.
+        second: String,
+        /// The id of both.
+        id: u64,
+    },
+    /// The merges of a tokenizer with byte tokens don't follow from an order of its tokens, as those
+    /// of SentencePiece do.
+    #[error(
+        "{}: `model.merges` are not those of a SentencePiece vocabulary \
+         (rule {left:?} {right:?})", path.display()
+    )]
+    MergeOrder {
+        /// The file.
+        path: PathBuf,
+        /// The left token of the rule at fault.
+        left: String,
+        /// The right one.
+        right: String,
+    },
+    /// A merge rule is not two tokens, or names none of the vocabulary.
+    #[error("{}: `model.merges[{rank}]` is not two tokens of the vocabulary", path.display())]
+    BadMerge {
+        /// The file.
+        path: PathBuf,
+        /// Index of the rule.
+        rank: usize,
+    },
+    /// There are neither weights nor a tokenizer.
+    #[error(
+        "{} has no model.safetensors and no model.safetensors.index.json", path.display()
+    )]
+    NoWeights {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file of weights is damaged.
+    #[error("{}", path.display())]
+    SafeTensors {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: SafeTensorsError,
+    },
+    /// A sharded model is damaged.
+    #[error(transparent)]
+    Shards(#[from] ShardError),
+    /// A tensor that no architecture of kovar has.
+    #[error("tensor {tensor:?} is not known")]
+    UnknownTensor {
+        /// Its name.
+        tensor: String,
+    },
+    /// A tensor that the config asks for is not there.
+    #[error("tensor {tensor:?} is missing (`{key}` asks for it)")]
+    MissingTensor {
+        /// Its name.
+        tensor: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A tensor has a dtype that kovar does not compute with.
+    #[error("tensor {tensor:?} is {dtype}, which kovar does not support as a weight")]
+    TensorDType {
+        /// Its name.
+        tensor: String,
+        /// Its dtype.
+        dtype: TensorDType,
+    },
+    /// A tensor has dims that the config does not give it.
+    #[error("tensor {tensor:?} has dims {dims:?}: {rule}")]
+    TensorDims {
+        /// Its name.
+        tensor: String,
+        /// Its dims, outermost first.
+        dims: Vec<usize>,
+        /// What must hold.
+        rule: &'static str,
+    },
+    /// A tensor cannot be brought into the form that GGUF has it in.
+    #[error("tensor {tensor:?} ({dtype})")]
+    Transform {
+        /// Its name.
+        tensor: String,
+        /// Its dtype.
+        dtype: DType,
+        /// The reason.
+        source: TransformError,
+    },
+}

@@ -1,0 +1,77 @@
+//! Models as Hugging Face's transformers writes them: a folder with `config.json`, safetensors and a
+//! tokenizer.
+//!
+//! The config becomes GGUF's metadata, tensors get GGUF's names (and, for `llama`, GGUF's order of
+//! the rows of queries and keys), and `tokenizer.json` with `tokenizer_config.json`,
+//! `generation_config.json` and `chat_template.jinja` become the keys `tokenizer.*`. The result is
+//! what llama.cpp's converter makes, so that whoever reads GGUF reads this too.
+
+mod config;
+mod error;
+mod json;
+mod rope;
+mod tensors;
+mod tokenizer;
+
+use std::path::Path;
+
+use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
+use crate::safetensors::{SafeTensors, Shards};
+
+use json::Config;
+
+pub use error::HuggingFaceError;
+
+pub(crate) const CONFIG: &str = "config.json";
+const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
+pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
+    let path = folder.join(CONFIG);
+    let Some(config) = Config::read(path.clone())? else {
+        return Err(HuggingFaceError::Open {
+            path,
+            source: std::io::ErrorKind::NotFound.into(),
+        }
+        .into());
+    };
+    let hyper = config::read(&config)?;
+    let mut metadata = hyper.metadata(&name_of(folder));
+    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
+    let (tensors, file_len) = match weights(folder)? {
+        Some(shards) => (tensors::read(&shards, &hyper)?, shards.file_len()),
+        None if tokenizer.is_empty() => {
+            return Err(HuggingFaceError::NoWeights {
+                path: folder.to_owned(),
+            }
+            .into());
+        }
+        None => (Vec::new(), 0),
+    };
+    metadata.extend(tokenizer);
+    ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)
+}
+
+fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {
+    let is_there = |name: &str| folder.join(name).try_exists().unwrap_or(true);
+    if is_there(INDEX) {
+        return Ok(Some(Shards::open(folder.join(INDEX))?));
+    }
+    if !is_there(WEIGHTS) {
+        return Ok(None);
+    }
+    let path = folder.join(WEIGHTS);
+    match SafeTensors::open(&path) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(source) => Err(HuggingFaceError::SafeTensors { path, source }),
+    }
+}
+
+/// The name of the folder, for people.
+fn name_of(folder: &Path) -> String {
+    let whole = folder.canonicalize();
+    let whole = whole.as_deref().unwrap_or(folder);
+    let name = whole.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

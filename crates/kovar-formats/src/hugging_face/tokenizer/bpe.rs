@@ -1,0 +1,68 @@
+//! Byte-level BPE: GGUF's tokenizer `gpt2`.
+
+use serde_json::Value as Json;
+
+use super::super::HuggingFaceError;
+use super::super::json::shown;
+use super::pre_tokenizer::family;
+use super::{Source, Tokens};
+use crate::gguf::{StringArray, Value};
+
+pub(super) fn metadata(
+    source: &Source<'_>,
+    _tokens: &Tokens,
+) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
+    check_model(source)?;
+    // NFC is what Qwen's have; GGUF has no key for it and llama.cpp leaves it out.
+    match source.json.normalizer.get("type").and_then(Json::as_str) {
+        None if source.json.normalizer.is_null() => {}
+        Some("NFC") => {}
+        _ => return Err(source.unsupported("normalizer", shown(Some(&source.json.normalizer)))),
+    }
+    let Some(family) = family(&source.json.pre_tokenizer) else {
+        let value = shown(Some(&source.json.pre_tokenizer));
+        return Err(source.unsupported("pre_tokenizer", value));
+    };
+    if source.json.model.ignore_merges != family.ignore_merges {
+        let value = source.json.model.ignore_merges;
+        return Err(source.unsupported("model.ignore_merges", value));
+    }
+    let mut merges = Vec::with_capacity(source.json.model.merges.len());
+    for (rank, merge) in source.json.model.merges.iter().enumerate() {
+        // GGUF puts a space between the two, so that neither can have one.
+        let pair = merge
+            .pair()
+            .filter(|(left, right)| !left.contains(' ') && !right.contains(' '));
+        let (left, right) = pair.ok_or_else(|| HuggingFaceError::BadMerge {
+            path: source.path.to_owned(),
+            rank,
+        })?;
+        merges.push(format!("{left} {right}"));
+    }
+    let merges: StringArray = merges.iter().collect();
+    Ok(vec![
+        ("model", "gpt2".into()),
+        ("pre", family.name.into()),
+        ("merges", merges.into()),
+    ])
+}
+
+/// Fails where the model does what neither kind of BPE in GGUF does.
+pub(super) fn check_model(source: &Source<'_>) -> Result<(), HuggingFaceError> {
+    let model = &source.json.model;
+    if let Some(dropout) = model.dropout.filter(|&dropout| dropout != 0.0) {
+        return Err(source.unsupported("model.dropout", dropout));
+    }
+    for (key, affix) in [
+        (
+            "continuing_subword_prefix",
+            &model.continuing_subword_prefix,
+        ),
+        ("end_of_word_suffix", &model.end_of_word_suffix),
+    ] {
+        if let Some(affix) = affix.as_deref().filter(|affix| !affix.is_empty()) {
+            return Err(source.unsupported(&format!("model.{key}"), format!("{affix:?}")));
+        }
+    }
+    Ok(())
+}

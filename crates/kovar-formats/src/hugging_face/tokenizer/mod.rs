@@ -1,0 +1,178 @@
+//! Tokenizers: from `tokenizer.json` and its companions to GGUF's keys.
+//!
+//! Source: the `tokenizers` library of Hugging Face for the form of the file; llama.cpp's
+//! converters for the keys.
+
+mod bpe;
+mod file;
+mod pre_tokenizer;
+mod special;
+mod spm;
+
+use std::path::Path;
+
+use super::HuggingFaceError;
+use super::json::{Config, read_json};
+use crate::gguf::{StringArray, Value};
+
+use file::{AddedToken, TokenizerJson, Vocabulary};
+
+/// The largest `tokenizer.json`, in bytes.
+const MAX_TOKENIZER_BYTES: usize = 256 << 20;
+
+/// Values of `tokenizer.ggml.token_type`.
+mod token_type {
+    pub(super) const NORMAL: i32 = 1;
+    pub(super) const UNKNOWN: i32 = 2;
+    pub(super) const CONTROL: i32 = 3;
+    pub(super) const USER_DEFINED: i32 = 4;
+    pub(super) const UNUSED: i32 = 5;
+    pub(super) const BYTE: i32 = 6;
+}
+
+type Metadata = Vec<(String, Value)>;
+
+/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens; none if
+/// the folder has no `tokenizer.json`. `model` is the folder's `config.json`.
+pub(crate) fn metadata(
+    folder: &Path,
+    model: &Config,
+    vocab_len: usize,
+) -> Result<Metadata, HuggingFaceError> {
+    let path = folder.join("tokenizer.json");
+    let Some(json) = read_json::<TokenizerJson>(&path, MAX_TOKENIZER_BYTES)? else {
+        return Ok(Vec::new());
+    };
+    let source = Source { path: &path, json };
+    let tokens = source.tokens(vocab_len)?;
+    let kind = source.kind(&tokens)?;
+    let mut metadata: Metadata = kind
+        .into_iter()
+        .map(|(key, value)| (format!("tokenizer.ggml.{key}"), value))
+        .collect();
+    let texts: StringArray = tokens.texts.iter().collect();
+    metadata.push(("tokenizer.ggml.tokens".to_owned(), texts.into()));
+    metadata.push((
+        "tokenizer.ggml.token_type".to_owned(),
+        tokens.types.clone().into(),
+    ));
+    metadata.extend(special::metadata(folder, model, &source, &tokens)?);
+    Ok(metadata)
+}
+
+/// A `tokenizer.json` and where it lies.
+struct Source<'a> {
+    path: &'a Path,
+    json: TokenizerJson,
+}
+
+/// Texts and types by id.
+struct Tokens {
+    texts: Vec<String>,
+    types: Vec<i32>,
+}
+
+impl Tokens {
+    fn id_of(&self, text: &str) -> Option<u32> {
+        let at = self.texts.iter().position(|token| token == text)?;
+        u32::try_from(at).ok()
+    }
+}
+
+impl Source<'_> {
+    fn unsupported(&self, key: &str, value: impl ToString) -> HuggingFaceError {
+        HuggingFaceError::Unsupported {
+            path: self.path.to_owned(),
+            key: key.to_owned(),
+            value: value.to_string(),
+        }
+    }
+
+    /// GGUF's keys behind `tokenizer.ggml.` for this kind of tokenizer.
+    fn kind(&self, tokens: &Tokens) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
+        match self.json.model.kind() {
+            "BPE" if self.json.model.byte_fallback => spm::metadata(self, tokens),
+            "BPE" => bpe::metadata(self, tokens),
+            other => Err(self.unsupported("model.type", format!("{other:?}"))),
+        }
+    }
+
+    /// Every token by its id. Ids without a token, as of embeddings that are padded, are unused.
+    fn tokens(&self, vocab_len: usize) -> Result<Tokens, HuggingFaceError> {
+        let mut texts: Vec<Option<&str>> = vec![None; vocab_len];
+        let mut types = vec![token_type::UNUSED; vocab_len];
+        let Vocabulary::Map(vocab) = &self.json.model.vocab else {
+            return Err(self.unsupported("model.vocab", "a list"));
+        };
+        let place = |text: &str, id: u64| {
+            let at = usize::try_from(id).ok().filter(|&at| at < vocab_len);
+            at.ok_or_else(|| HuggingFaceError::TokenId {
+                path: self.path.to_owned(),
+                token: text.to_owned(),
+                id,
+                tokens: vocab_len,
+            })
+        };
+        let taken = |first: &str, second: &str, id| HuggingFaceError::DuplicateTokenId {
+            path: self.path.to_owned(),
+            first: first.to_owned(),
+            second: second.to_owned(),
+            id,
+        };
+        for (text, id) in vocab {
+            let at = place(text, *id)?;
+            if let Some(first) = texts[at].replace(text) {
+                return Err(taken(first, text, *id));
+            }
+            types[at] = self.plain_type(text);
+        }
+        for AddedToken {
+            id,
+            content,
+            special,
+            ..
+        } in &self.json.added_tokens
+        {
+            let at = place(content, *id)?;
+            match texts[at].replace(content) {
+                Some(first) if first != content => return Err(taken(first, content, *id)),
+                _ => {}
+            }
+            types[at] = match special {
+                true if self.json.model.unk_token.as_deref() == Some(content) => {
+                    token_type::UNKNOWN
+                }
+                true => token_type::CONTROL,
+                false => token_type::USER_DEFINED,
+            };
+        }
+        for (key, is_set) in [
+            ("lstrip", AddedToken::lstrip as fn(&AddedToken) -> bool),
+            ("rstrip", AddedToken::rstrip),
+            ("single_word", AddedToken::single_word),
+        ] {
+            let mut added = self.json.added_tokens.iter();
+            if let Some(at) = added.position(is_set) {
+                return Err(self.unsupported(&format!("added_tokens[{at}].{key}"), true));
+            }
+        }
+        let texts = texts.into_iter().enumerate();
+        let texts =
+            texts.map(|(id, text)| text.map_or_else(|| format!("[PAD{id}]"), str::to_owned));
+        Ok(Tokens {
+            texts: texts.collect(),
+            types,
+        })
+    }
+
+    fn plain_type(&self, text: &str) -> i32 {
+        let model = &self.json.model;
+        if model.byte_fallback && spm::is_byte_token(text) {
+            token_type::BYTE
+        } else if model.byte_fallback && model.unk_token.as_deref() == Some(text) {
+            token_type::UNKNOWN
+        } else {
+            token_type::NORMAL
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! SentencePiece's BPE, as `tokenizers` writes it (merges and byte tokens): GGUF's tokenizer `llama`.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value as Json, json};
+
+use super::super::HuggingFaceError;
+use super::super::json::shown;
+use super::bpe::check_model;
+use super::{Source, Tokens, token_type};
+use crate::gguf::Value;
+
+/// How SentencePiece writes a space.
+const SPACE: &str = "\u{2581}";
+
+/// The score of tokens that no rule makes, below all others.
+const UNMERGED: f32 = -1e9;
+
+/// Whether `text` is a byte's token, `<0x0A>`.
+pub(super) fn is_byte_token(text: &str) -> bool {
+    let digits = text
+        .strip_prefix("<0x")
+        .and_then(|rest| rest.strip_suffix('>'));
+    digits.is_some_and(|d| d.len() == 2 && d.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+pub(super) fn metadata(
+    source: &Source<'_>,
+    tokens: &Tokens,
+) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
+    check_model(source)?;
+    let prefix = adds_space_prefix(source)?;
+    Ok(vec![
+        ("model", "llama".into()),
+        ("pre", "default".into()),
+        ("scores", scores(source, tokens)?.into()),
+        ("add_space_prefix", prefix.into()),
+    ])
+}
+
+/// Whether a space is put before a text. Spaces must become U+2581, by the normaliser or by the
+/// pre-tokenizer, and nothing else may happen to the text.
+fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
+    let prepend = json!({"type": "Prepend", "prepend": SPACE});
+    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": SPACE});
+    let (normalizer, pre) = (&source.json.normalizer, &source.json.pre_tokenizer);
+    let steps = match normalizer.get("type").and_then(Json::as_str) {
+        Some("Sequence") => normalizer.get("normalizers").and_then(Json::as_array),
+        _ => None,
+    };
+    let alone = std::slice::from_ref(normalizer);
+    let steps = steps.map_or(alone, Vec::as_slice);
+    if pre.is_null() {
+        match steps {
+            [first, second] if *first == prepend && *second == replace => return Ok(true),
+            [only] if *only == replace => return Ok(false),
+            _ => {}
+        }
+    }
+    let is = |key: &str, wanted: Json| pre.get(key) == Some(&wanted);
+    if normalizer.is_null()
+        && is("type", "Metaspace".into())
+        && is("replacement", SPACE.into())
+        && is("split", false.into())
+    {
+        match pre.get("prepend_scheme").and_then(Json::as_str) {
+            Some("first" | "always") => return Ok(true),
+            Some("never") => return Ok(false),
+            _ => {}
+        }
+    }
+    match pre.is_null() {
+        true => Err(source.unsupported("normalizer", shown(Some(normalizer)))),
+        false => Err(source.unsupported("pre_tokenizer", shown(Some(pre)))),
+    }
+}
+
+/// Scores by which SentencePiece's algorithm, which joins the neighbours that make the token of the
+/// highest score, does the same as the merges in their order.
+///
+/// That is so if the rules that make a token follow each other, and any two tokens that make one have
+/// a rule.
+fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceError> {
+    let order = |left: &str, right: &str| HuggingFaceError::MergeOrder {
+        path: source.path.to_owned(),
+        left: left.to_owned(),
+        right: right.to_owned(),
+    };
+    let ids: HashMap<&str, usize> = (0..).zip(&tokens.texts).map(|(i, t)| (&**t, i)).collect();
+    let mut scores = vec![UNMERGED; tokens.texts.len()];
+    let mut rules: HashSet<(usize, usize)> = HashSet::new();
+    let mut made = 0usize;
+    let mut last = None;
+    for (rank, merge) in source.json.model.merges.iter().enumerate() {
+        let bad = || HuggingFaceError::BadMerge {
+            path: source.path.to_owned(),
+            rank,
+        };
+        let (left, right) = merge.pair().ok_or_else(bad)?;
+        let joined = format!("{left}{right}");
+        let (Some(&l), Some(&r), Some(&id)) = (ids.get(left), ids.get(right), ids.get(&*joined))
+        else {
+            return Err(bad());
+        };
+        rules.insert((l, r));
+        if last == Some(id) {
+            continue;
+        }
+        match scores.get_mut(id) {
+            Some(score) if *score == UNMERGED => *score = -(made as f32),
+            _ => return Err(order(left, right)),
+        }
+        made += 1;
+        last = Some(id);
+    }
+    for (text, &kind) in tokens.texts.iter().zip(&tokens.types) {
+        if kind != token_type::NORMAL {
+            continue;
+        }
+        for (at, _) in text.char_indices().skip(1) {
+            let (left, right) = text.split_at(at);
+            if let (Some(&l), Some(&r)) = (ids.get(left), ids.get(right))
+                && !rules.contains(&(l, r))
+            {
+                return Err(order(left, right));
+            }
+        }
+    }
+    Ok(scores)
+}

@@ -1,0 +1,291 @@
+//! A model from any source, as GGUF describes models: metadata under GGUF's keys and tensors under
+//! GGUF's names.
+//!
+//! Whoever reads a [`ModelFile`] does not know where it came from. A further source is a function
+//! that gives metadata and [`LazyTensor`]s to [`ModelFile::new`], and a line in
+//! [`ModelFile::open`].
+
+mod error;
+mod lazy;
+
+use std::fmt;
+use std::path::Path;
+
+use kovar_core::error::CodecError;
+use kovar_core::{DType, HostBytes};
+
+use crate::gguf::{DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, TensorInfo, Value, open_split};
+use crate::hugging_face;
+use crate::index::{IndexError, NameIndex};
+
+pub use error::ModelFileError;
+pub use lazy::{LazyTensor, TransformError};
+
+/// What a model was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelFormat {
+    /// A GGUF file.
+    Gguf {
+        /// The version of the format.
+        version: u32,
+        /// The alignment of the data of tensors, in bytes.
+        alignment: u32,
+        /// Files that it is split into.
+        parts: usize,
+    },
+    /// A folder as Hugging Face's transformers writes it.
+    HuggingFace,
+}
+
+impl fmt::Display for ModelFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gguf {
+                version, parts: 1, ..
+            } => write!(f, "GGUF version {version}"),
+            Self::Gguf { version, parts, .. } => {
+                write!(f, "GGUF version {version} in {parts} parts")
+            }
+            Self::HuggingFace => f.write_str("Hugging Face folder"),
+        }
+    }
+}
+
+/// A model: its metadata, under the keys of the GGUF specification, and its tensors, under the names
+/// that llama.cpp gives them.
+///
+/// ```no_run
+/// use kovar_formats::ModelFile;
+///
+/// let model = ModelFile::open("model.gguf")?;
+/// for tensor in model.tensors() {
+///     println!("{} {} {:?}", tensor.name(), tensor.dtype(), tensor.dims());
+/// }
+/// # Ok::<(), kovar_formats::ModelFileError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    format: ModelFormat,
+    metadata: Metadata,
+    tensors: Vec<ModelTensor>,
+    index: NameIndex,
+    file_len: u64,
+}
+
+/// A tensor of a [`ModelFile`].
+#[derive(Clone, Debug)]
+pub struct ModelTensor {
+    name: Box<str>,
+    data: LazyTensor,
+    offset: Option<usize>,
+}
+
+impl ModelFile {
+    /// Opens the model at `path`: a GGUF file, any part of a split one, or the folder of a Hugging Face
+    /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`).
+    ///
+    /// Nothing is read but headers; see [`map_file`](crate::map_file) for what a mapping asks of the
+    /// files.
+    ///
+    /// # Errors
+    /// See [`ModelFileError`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
+        let path = path.as_ref();
+        let attributes = std::fs::metadata(path).map_err(|source| ModelFileError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        let kind = |found| ModelFileError::Kind {
+            path: path.to_owned(),
+            found,
+        };
+        match attributes.len() {
+            _ if attributes.is_dir() => hugging_face::open(path),
+            _ if !attributes.is_file() => Err(kind("not a regular file")),
+            0 => Err(kind("empty")),
+            _ => Self::from_parts(open_split(path)?),
+        }
+    }
+
+    /// A model of `format` with the given metadata and tensors, whose files have `file_len` bytes.
+    ///
+    /// # Errors
+    /// A key or a tensor occurs twice.
+    pub fn new(
+        format: ModelFormat,
+        metadata: Vec<(String, Value)>,
+        tensors: Vec<ModelTensor>,
+        file_len: u64,
+    ) -> Result<Self, ModelFileError> {
+        let entries = metadata.into_iter().map(|(key, value)| Entry {
+            key: key.into(),
+            value,
+        });
+        let metadata =
+            Metadata::new(entries.collect()).map_err(|(error, entries)| match error {
+                IndexError::Duplicate(at) => ModelFileError::DuplicateKey {
+                    key: entries.get(at).map_or("", |e| &e.key).to_owned(),
+                },
+                IndexError::TooMany => ModelFileError::TooManyEntries,
+            })?;
+        Self::with_metadata(format, metadata, tensors, file_len)
+    }
+
+    fn with_metadata(
+        format: ModelFormat,
+        metadata: Metadata,
+        tensors: Vec<ModelTensor>,
+        file_len: u64,
+    ) -> Result<Self, ModelFileError> {
+        let index =
+            NameIndex::new(&tensors, |tensor| &tensor.name).map_err(|error| match error {
+                IndexError::Duplicate(at) => ModelFileError::DuplicateTensor {
+                    tensor: tensors.get(at).map_or("", |t| &t.name).to_owned(),
+                },
+                IndexError::TooMany => ModelFileError::TooManyEntries,
+            })?;
+        Ok(Self {
+            format,
+            metadata,
+            tensors,
+            index,
+            file_len,
+        })
+    }
+
+    /// The model in the parts of a split file, which were checked to belong together.
+    fn from_parts(parts: Vec<Gguf>) -> Result<Self, ModelFileError> {
+        let n_parts = parts.len();
+        let mut whole = parts.into_iter().map(Self::from);
+        let Some(mut first) = whole.next() else {
+            return Err(ModelFileError::TooManyEntries);
+        };
+        if n_parts == 1 {
+            return Ok(first);
+        }
+        if let ModelFormat::Gguf { parts, .. } = &mut first.format {
+            *parts = n_parts;
+        }
+        for part in whole {
+            first.file_len = first.file_len.saturating_add(part.file_len);
+            first.tensors.extend(part.tensors);
+        }
+        let metadata = first.metadata.without("split.");
+        Self::with_metadata(first.format, metadata, first.tensors, first.file_len)
+    }
+
+    /// What the model was read from.
+    pub fn format(&self) -> ModelFormat {
+        self.format
+    }
+
+    /// The alignment of tensor data in a GGUF file of this model, in bytes; a power of two.
+    pub fn alignment(&self) -> u32 {
+        match self.format {
+            ModelFormat::Gguf { alignment, .. } => alignment,
+            ModelFormat::HuggingFace => DEFAULT_ALIGNMENT,
+        }
+    }
+
+    /// Bytes of all its files.
+    pub fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
+    /// The metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The tensors in the order of the source.
+    pub fn tensors(&self) -> std::slice::Iter<'_, ModelTensor> {
+        self.tensors.iter()
+    }
+
+    /// The tensor called `name`.
+    pub fn tensor(&self, name: &str) -> Option<&ModelTensor> {
+        self.index.find(&self.tensors, name, |tensor| &tensor.name)
+    }
+}
+
+impl From<Gguf> for ModelFile {
+    fn from(file: Gguf) -> Self {
+        let format = ModelFormat::Gguf {
+            version: file.version(),
+            alignment: file.alignment(),
+            parts: 1,
+        };
+        let file_len = file.file_len() as u64;
+        let (metadata, tensors, index) = file.into_header();
+        Self {
+            format,
+            metadata,
+            tensors: tensors.into_iter().map(ModelTensor::from).collect(),
+            index,
+            file_len,
+        }
+    }
+}
+
+impl ModelTensor {
+    /// The tensor `data` under the name `name`.
+    pub fn new(name: impl Into<Box<str>>, data: LazyTensor) -> Self {
+        Self {
+            name: name.into(),
+            data,
+            offset: None,
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// The dims, row-major, outermost first. No dim is zero.
+    pub fn dims(&self) -> &[usize] {
+        self.data.dims()
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.data.elements()
+    }
+
+    /// Bytes of the data.
+    pub fn size(&self) -> usize {
+        self.data.size()
+    }
+
+    /// Where the data starts in its GGUF file, in bytes; `None` for other sources.
+    pub fn offset(&self) -> Option<usize> {
+        self.offset
+    }
+
+    /// The data: `size()` bytes in rows of the innermost dim, a window of the file where the source
+    /// has them in this form, else made by this call.
+    ///
+    /// # Errors
+    /// The elements cannot be decoded.
+    pub fn bytes(&self) -> Result<HostBytes, CodecError> {
+        self.data.bytes()
+    }
+}
+
+impl From<TensorInfo> for ModelTensor {
+    fn from(tensor: TensorInfo) -> Self {
+        let offset = tensor.range().start;
+        let (name, data) = tensor.into_lazy();
+        Self {
+            name,
+            data,
+            offset: Some(offset),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Saved and restored contexts, of models with caches and of recurrent ones.
+
+mod common;
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use common::{cpu, data, exact, load, repository};
+use kovar_core::DType;
+use kovar_formats::gguf::{Gguf, GgufWriter};
+use kovar_text::{
+    GenerateOptions, LanguageModel, LogitsOf, Model, ModelOptions, SamplerParams, SavedText,
+    SessionFileError,
+};
+
+const KINDS: [&str; 2] = ["llama-tiny", "rwkv7-tiny"];
+
+fn tiny(name: &str, options: &ModelOptions) -> Model {
+    load(&data(&format!("{name}.gguf")), options)
+}
+
+fn ids(count: u32) -> Vec<u32> {
+    (0..count).map(|i| i * 7 % 61).collect()
+}
+
+fn text(tokens: &[u32]) -> SavedText {
+    SavedText {
+        tokens: tokens.to_vec(),
+        note: "a note".to_owned(),
+    }
+}
+
+/// The logits after each of `tokens`, taken one by one, as bits.
+fn one_by_one(model: &mut Model, tokens: &[u32]) -> Vec<u32> {
+    let (mut all, mut logits) = (Vec::new(), Vec::new());
+    for &token in tokens {
+        model.eval(&[token], LogitsOf::Last, &mut logits).unwrap();
+        all.extend(logits.iter().map(|logit| logit.to_bits()));
+    }
+    all
+}
+
+/// A model of `name` after `tokens`, saved to `path`.
+fn saved(name: &str, options: &ModelOptions, tokens: &[u32], path: &Path) -> Model {
+    let mut model = tiny(name, options);
+    let mut logits = Vec::new();
+    model.eval(tokens, LogitsOf::Last, &mut logits).unwrap();
+    model.save_session(path, &text(tokens)).unwrap();
+    model
+}
+
+#[test]
+fn a_restored_context_goes_on_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let ids = ids(48);
+    for name in KINDS {
+        for cache_dtype in [DType::F32, DType::F16] {
+            let options = |context| ModelOptions {
+                context: Some(context),
+                cache_dtype,
+            };
+            let mut model = tiny(name, &options(100));
+            let mut logits = Vec::new();
+            model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
+            one_by_one(&mut model, &ids[20..30]);
+            // The last token of the text is chosen and not evaluated yet.
+            model.save_session(&path, &text(&ids[..31])).unwrap();
+            let expected = one_by_one(&mut model, &ids[30..]);
+
+            // A context of another size is no other model.
+            let mut other = tiny(name, &options(60));
+            other.eval(&[3; 7], LogitsOf::Last, &mut logits).unwrap();
+            assert_eq!(other.restore_session(&path).unwrap(), text(&ids[..31]));
+            assert_eq!(other.tokens(), &ids[..30]);
+            assert_eq!(one_by_one(&mut other, &ids[30..]), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn only_rows_in_use_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let mut model = saved("llama-tiny", &exact(), &ids(5), &path);
+    let file = Gguf::open(&path).unwrap();
+    assert!(file.tensors().len() > 0);
+    for tensor in file.tensors() {
+        assert_eq!(tensor.dims()[0], 5, "{}", tensor.name());
+    }
+    model.truncate(0);
+    model.save_session(&path, &text(&[])).unwrap();
+    assert_eq!(Gguf::open(&path).unwrap().tensors().len(), 0);
+    assert_eq!(model.restore_session(&path).unwrap(), text(&[]));
+    assert!(model.tokens().is_empty());
+}
+
+#[test]
+fn the_checkpoint_of_a_recurrent_model_is_saved_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let ids = ids(40);
+    let mut model = tiny("rwkv7-tiny", &exact());
+    let mut logits = Vec::new();
+    model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
+    model.checkpoint().unwrap();
+    let expected = one_by_one(&mut model, &ids[20..]);
+    model.save_session(&path, &text(&ids)).unwrap();
+
+    let mut other = tiny("rwkv7-tiny", &exact());
+    other.restore_session(&path).unwrap();
+    assert_eq!(other.truncate(25), 20);
+    assert_eq!(one_by_one(&mut other, &ids[20..]), expected);
+}
+
+#[test]
+fn a_text_with_a_session_in_between_is_the_text_without() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["llama-story-6m", "rwkv7-story-6m"] {
+        let path = folder.path().join(name);
+        let file = || Gguf::open(repository(&format!("models/{name}/{name}-q8_0.gguf"))).unwrap();
+        let open = || LanguageModel::load(file(), cpu(), &ModelOptions::default()).unwrap();
+        let greedy = SamplerParams::greedy();
+        let options = |max| GenerateOptions {
+            max_tokens: Some(max),
+            ..GenerateOptions::default()
+        };
+        let mut go_on = |_: kovar_text::Progress<'_>| ControlFlow::Continue(());
+        let whole = open()
+            .complete("One day, Tom", &greedy, &options(40), &mut go_on)
+            .unwrap();
+
+        let mut first = open();
+        let a = first
+            .complete("One day, Tom", &greedy, &options(15), &mut go_on)
+            .unwrap();
+        first.save_session(&path, "note").unwrap();
+        let mut second = open();
+        assert_eq!(second.restore_session(&path).unwrap(), "note");
+        assert_eq!(second.text(), first.text());
+        let b = second
+            .continue_text("", &greedy, &options(25), &mut go_on)
+            .unwrap();
+        assert_eq!(b.prompt_evaluated, 1, "only the token that was pending");
+        assert_eq!([a.tokens, b.tokens].concat(), whole.tokens, "{name}");
+        assert_eq!(a.text + &b.text, whole.text, "{name}");
+    }
+}
+
+/// The error of restoring the file at `path`, which leaves the context as it is.
+fn refused(model: &mut Model, path: &Path) -> SessionFileError {
+    model.truncate(0);
+    let mut logits = Vec::new();
+    model.eval(&[1, 2, 3], LogitsOf::Last, &mut logits).unwrap();
+    let error = model.restore_session(path).unwrap_err();
+    assert_eq!(model.tokens(), [1, 2, 3]);
+    error
+}
+
+#[test]
+fn sessions_of_other_models_types_and_sizes_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let options = ModelOptions {
+        context: Some(32),
+        ..exact()
+    };
+    saved("llama-tiny", &options, &ids(20), &path);
+    let name = path.display().to_string();
+    let error = |model: &str, options: &ModelOptions| {
+        let error = refused(&mut tiny(model, options), &path).to_string();
+        error.replace(&name, "FILE")
+    };
+    for other in ["llama31-rope-tiny", "qwen3-tiny", "rwkv7-tiny"] {
+        assert_eq!(
+            error(other, &options),
+            "the session FILE was saved with another model"
+        );
+    }
+    assert_eq!(
+        error("llama-tiny", &ModelOptions::default()),
+        "the session FILE has a cache of F32, this model was loaded with one of F16"
+    );
+    let small = ModelOptions {
+        context: Some(19),
+        ..exact()
+    };
+    assert_eq!(
+        error("llama-tiny", &small),
+        "the text of the session FILE has 20 tokens, the context holds 19"
+    );
+}
+
+#[test]
+fn files_that_are_no_sessions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let mut model = tiny("llama-tiny", &exact());
+    assert!(matches!(
+        refused(&mut model, &path),
+        SessionFileError::Read { .. }
+    ));
+    for bytes in [&b""[..], b"once upon a time"] {
+        fs::write(&path, bytes).unwrap();
+        assert!(matches!(
+            refused(&mut model, &path),
+            SessionFileError::Gguf { .. }
+        ));
+    }
+    match refused(&mut model, &data("llama-tiny.gguf")) {
+        SessionFileError::NotASession { found, .. } => assert_eq!(found, "llama"),
+        other => panic!("{other:?}"),
+    }
+    let mut writer = GgufWriter::new();
+    writer
+        .metadata("general.architecture", "kovar-session")
+        .unwrap();
+    writer.metadata("session.version", 2u32).unwrap();
+    writer.write_file(&path).unwrap();
+    assert!(matches!(
+        refused(&mut model, &path),
+        SessionFileError::Version { found: 2, .. }
+    ));
+}
+
+#[test]
+fn damage_is_found_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let tokens = ids(9);
+    for name in KINDS {
+        let mut model = saved(name, &exact(), &tokens, &path);
+        let whole = fs::read(&path).unwrap();
+        let file = Gguf::open(&path).unwrap();
+        let in_a_state = file.tensors().next().unwrap().range().start + 5;
+
+        for len in (0..whole.len()).step_by(whole.len() / 97 + 1) {
+            fs::write(&path, &whole[..len]).unwrap();
+            refused(&mut model, &path);
+        }
+        let header = file.tensors().next().unwrap().range().start;
+        let places = (0..header).step_by(7);
+        for at in places.chain((header..whole.len()).step_by(997)) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x14;
+            fs::write(&path, &damaged).unwrap();
+            // Between tensors there is padding, which means nothing.
+            if let Ok(restored) = model.restore_session(&path) {
+                assert_eq!(restored, text(&tokens), "{name}: byte {at}");
+            }
+        }
+        let mut damaged = whole.clone();
+        damaged[in_a_state] ^= 1;
+        fs::write(&path, &damaged).unwrap();
+        assert!(matches!(
+            refused(&mut model, &path),
+            SessionFileError::Checksum { .. }
+        ));
+        fs::write(&path, &whole).unwrap();
+        assert_eq!(model.restore_session(&path).unwrap(), text(&tokens));
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_written_leaves_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let mut model = saved("rwkv7-tiny", &exact(), &ids(4), &path);
+    let before = fs::read(&path).unwrap();
+    let mut logits = Vec::new();
+    model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
+    let tokens = model.tokens().to_vec();
+    // The place that the new file is written to first is taken.
+    fs::create_dir(folder.path().join("session.partial")).unwrap();
+    let error = model.save_session(&path, &text(&tokens)).unwrap_err();
+    assert!(matches!(error, SessionFileError::Write { .. }), "{error:?}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert!(matches!(
+        model.save_session(&path, &text(&[9])),
+        Err(SessionFileError::Inconsistent { .. })
+    ));
+}
