@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageKind};
 
 use crate::arena::Running;
@@ -14,6 +15,7 @@ use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
+use crate::homes::Homes;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
@@ -125,7 +127,7 @@ fn run_passes(
     }
     let mut avoided = DeviceSet::default();
     loop {
-        let passes = place_and_plan(graph, session, policy, avoided)?;
+        let passes = place_and_plan(graph, session.devices(), session.homes(), policy, avoided)?;
         let over = forecast::over_budget(shared, running, graph, &passes, session.homes());
         let Some((device, over)) = over else {
             warn_of_lost_pins(&passes.placement, policy)?;
@@ -149,16 +151,16 @@ fn warn_of_lost_pins(placement: &Placement, policy: &Policy) -> Result<(), Compi
     Ok(())
 }
 
-fn place_and_plan(
+pub(crate) fn place_and_plan(
     graph: &Graph,
-    session: &Session,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
     policy: &Policy,
     avoided: DeviceSet,
 ) -> Result<Passes, CompileError> {
-    let devices = session.devices();
     let liveness = liveness::analyse(graph)?;
     let rules = Rules {
-        homes: session.homes(),
+        homes,
         link: policy.link,
         favour: policy.favour,
         thresholds: policy.thresholds,

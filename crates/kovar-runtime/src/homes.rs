@@ -60,6 +60,11 @@ impl Homes {
         weight.kind == StorageKind::Weight && patterns.any(|p| p.matches(&weight.name))
     }
 
+    /// Whether a device has a limit.
+    pub fn has_budgets(&self) -> bool {
+        !self.budgets.is_empty()
+    }
+
     /// The limit of a device; `None` if there is none.
     pub fn budget_of(&self, device: DeviceId) -> Option<u64> {
         self.budgets.get(&device).copied()

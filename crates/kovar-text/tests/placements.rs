@@ -9,7 +9,7 @@ use common::{argmax, repository};
 use kovar_core::backend::Backend;
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_formats::Gguf;
-use kovar_runtime::{DeviceId, Homes};
+use kovar_runtime::{DeviceId, Homes, PlanMemory};
 use kovar_text::{LogitsOf, Model, ModelOptions};
 
 const PROMPT: [u32; 10] = [400, 71, 9, 312, 28, 55, 640, 12, 91, 3];
@@ -107,7 +107,7 @@ fn streamed_layers_agree(path: &Path, prompt: &[u32], n: usize) -> Vec<u32> {
     let layer = |name: &str| -> usize {
         let tensors = model.file().tensors();
         let tensors = tensors.filter(|tensor| tensor.name().starts_with(name));
-        tensors.map(|tensor| tensor.bytes().len()).sum()
+        tensors.map(|tensor| tensor.bytes().unwrap().len()).sum()
     };
     assert_eq!(memory.weights, 0);
     assert!(memory.arena < 2 * layer("blk.1.") + (1 << 20), "{memory:?}");
@@ -134,6 +134,49 @@ fn all_placements_agree(path: &Path, n_layers: usize, prompt: &[u32], n: usize) 
 fn a_story_is_the_same_on_every_placement() {
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     all_placements_agree(&model, 8, &PROMPT, 16);
+}
+
+#[test]
+fn layers_that_exceed_a_budget_go_to_the_next_device() {
+    let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let budget = 6 << 20;
+    let homes = Homes::all_on(device(0)).budget(device(0), budget);
+    let mut model = load(&path, 2, homes.clone());
+    let expected = greedy(&mut load(&path, 1, Homes::all_on(device(0))), &PROMPT, 4);
+    assert_eq!(greedy(&mut model, &PROMPT, 4), expected);
+    let [first, second] = &model.session().memory().unwrap()[..] else {
+        panic!("two devices")
+    };
+    assert!(
+        (first.weights + first.states + first.arena) as u64 <= budget,
+        "{first:?}"
+    );
+    assert!(
+        first.weights > 0 && second.weights > 0,
+        "{first:?} {second:?}"
+    );
+
+    let options = ModelOptions {
+        context: Some(64),
+        homes,
+        ..ModelOptions::default()
+    };
+    let file = Gguf::open(&path).unwrap();
+    let (_, forecast) = Model::forecast(file, devices(2), &options, 1).unwrap();
+    let step = model
+        .plans()
+        .find(|plan| plan.schedule() == &forecast.schedule)
+        .unwrap();
+    for (foreseen, found) in forecast.memory.iter().zip(step.memory()) {
+        let programs = found.programs;
+        assert_eq!(
+            &PlanMemory {
+                programs,
+                ..foreseen.clone()
+            },
+            found
+        );
+    }
 }
 
 #[test]

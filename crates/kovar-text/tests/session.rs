@@ -60,6 +60,7 @@ fn a_restored_context_goes_on_bit_for_bit() {
             let options = |context| ModelOptions {
                 context: Some(context),
                 cache_dtype,
+                ..ModelOptions::default()
             };
             let mut model = tiny(name, &options(100));
             let mut logits = Vec::new();

@@ -1,5 +1,5 @@
 use kovar_core::Graph;
-use kovar_runtime::{CompileError, Homes, spread};
+use kovar_runtime::{CompileError, Homes, Policy, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 use proptest::prelude::*;
 
@@ -112,13 +112,16 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     let graph = build(choices);
     let devices = machine.devices(&graph);
     let backends = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
-    let reserved = vec![0; devices.len()];
     let homes = spread(
-        &graph,
+        &[&graph],
         backends.session.devices(),
         machine.homes(&graph),
-        &reserved,
+        &Policy::default(),
     );
+    let homes = match homes {
+        Err(CompileError::Unsupported { .. }) => machine.homes(&graph),
+        homes => homes.unwrap(),
+    };
     let world = World::new(&graph, devices, homes);
     // Devices have no more memory than their budgets, so a plan that passes can be made.
     let plan = match world.compile(&graph) {
