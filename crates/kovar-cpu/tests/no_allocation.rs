@@ -10,6 +10,7 @@ use kovar_core::ops::{
 };
 use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, StorageKind, quant};
 use kovar_cpu::{CpuBackend, CpuOptions};
+use kovar_runtime::{Policy, Session, compile};
 
 struct Counting;
 
@@ -188,8 +189,14 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
     (memory, buffers)
 }
 
+// One test, because the allocations of all threads are counted together.
 #[test]
 fn a_run_allocates_nothing() {
+    runs_of_programs();
+    runs_of_a_plan();
+}
+
+fn runs_of_programs() {
     for threads in [1, 3] {
         let graphs = [TOKENS, 1].map(|tokens| [layer(tokens), images(tokens)]);
         for (which, graph) in graphs.into_iter().flatten().enumerate() {
@@ -220,4 +227,33 @@ fn a_run_allocates_nothing() {
             assert_eq!(program.kernels().len(), nodes.len());
         }
     }
+}
+
+/// On one device, after the first run.
+fn runs_of_a_plan() {
+    let mut graph = Graph::new();
+    let w = graph.weight("w", DType::Q8_0, &[64, 64]).unwrap();
+    let s = graph.state("s", DType::F32, &[3, 64]).unwrap();
+    let x = graph.input("x", DType::F32, &[3, 64]).unwrap();
+    let y = graph.matmul(w, x).unwrap();
+    let y = graph.add(y, s).unwrap();
+    graph.copy_into(y, s).unwrap();
+    graph.set_output(y, "y").unwrap();
+    let backend = CpuBackend::new(CpuOptions::new().threads(2)).unwrap();
+    let session = Session::new(vec![Arc::new(backend)]).unwrap();
+    let zeros = HostBytes::new(Arc::new(vec![0u8; 64 * 64 / 32 * 34]));
+    session
+        .add_weight("w", DType::Q8_0, &[64, 64], zeros)
+        .unwrap();
+    let plan = compile(&graph, &session, &Policy::default()).unwrap();
+    let (data, mut read) = ([1.0f32; 192], [0.0f32; 192]);
+    let mut run = || {
+        let outputs = plan.run(&[(x, (&data).into())], &[]).unwrap();
+        outputs.read_f32(y, &mut read).unwrap();
+    };
+    run();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    run();
+    run();
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kovar_core::backend::Backend;
+use kovar_core::backend::{Backend, Program};
 use kovar_core::{Graph, NodeId, Value};
 
 use crate::device::DeviceId;
@@ -15,6 +15,7 @@ pub struct Evaluated<'r> {
     pub(crate) nodes: &'r [NodeId],
     pub(crate) device: DeviceId,
     pub(crate) backend: &'r dyn Backend,
+    pub(crate) program: &'r dyn Program,
     pub(crate) linked: &'r Linked,
 }
 
@@ -36,6 +37,20 @@ impl<'r> Evaluated<'r> {
     /// The device that runs them.
     pub fn device(&self) -> DeviceId {
         self.device
+    }
+
+    /// The kernel that runs each node.
+    pub fn kernels(&self) -> Vec<&'static str> {
+        self.program.kernels()
+    }
+
+    /// Waits for the segment.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn wait(&self) -> Result<(), RunError> {
+        let queue = self.backend.queue();
+        Ok(queue.wait(queue.fence()?)?)
     }
 
     /// Waits for the segment and reads the elements of a value that one of its nodes read or

@@ -164,6 +164,7 @@ impl Plan {
                             nodes: &segment.nodes,
                             device: segment.device,
                             backend: self.shared.backend(segment.device)?.as_ref(),
+                            program: program.as_ref(),
                             linked: &linked,
                         };
                         if observer(&evaluated).is_break() {
