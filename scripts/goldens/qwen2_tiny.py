@@ -2,8 +2,7 @@
 """Make the qwen2-tiny golden: a Qwen2ForCausalLM with random weights, its input and its logits.
 
     pip install torch transformers safetensors
-    python scripts/goldens/qwen2_tiny.py OUT_FOLDER
-    python scripts/convert_hf_to_gguf.py OUT_FOLDER qwen2-tiny.gguf --type f32
+    python scripts/goldens/qwen2_tiny.py crates/kovar-text/tests/data/qwen2-tiny
 
 float32 on the CPU. The biases, which transformers starts at zero, are random too.
 """
@@ -34,4 +33,4 @@ with torch.no_grad():
     ids = torch.randint(0, 256, (1, 48))
     logits = model(ids).logits
 model.save_pretrained(folder)
-save_file({"in.ids": ids, "out.logits": logits.contiguous()}, folder / "io.safetensors")
+save_file({"in.ids": ids, "out.logits": logits.contiguous()}, folder.with_suffix(".io.safetensors"))

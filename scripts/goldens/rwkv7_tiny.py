@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make the rwkv7-tiny golden: a small RWKV-7 with random weights under BlinkDL's names and as GGUF
-under llama.cpp's, and its logits by a plain f64 reference (Peng et al. 2025, arXiv:2503.14456).
+"""Make the rwkv7-tiny golden: a small RWKV-7 with random weights under BlinkDL's names (with a small
+vocabulary) and as GGUF under llama.cpp's, and its logits by a plain f64 reference (Peng et al. 2025, arXiv:2503.14456).
 
     pip install numpy safetensors gguf
     python scripts/goldens/rwkv7_tiny.py OUT_FOLDER
@@ -172,6 +172,22 @@ def write_gguf(path, p):
     writer.close()
 
 
+def write_vocabulary(path):
+    """A vocabulary in the form of RWKV World's, in the order of length and bytes as it is."""
+    texts = "\t \n \n\n \r\n a b c d e f g h i l n o r s t u w y ' \" \\ , . 0 1"
+    words = " the|the|Once| upon|upon a| time|é|日|it's|'\"|\u200b| \n"
+    tokens = {t.encode() for t in texts.split(" ") + words.split("|")} | {b" ", b"\xe6\x97", b"\xff"}
+    lines = []
+    for i, token in enumerate(sorted(tokens, key=lambda t: (len(t), t)), 1):
+        try:
+            literal = repr(token.decode())
+        except UnicodeDecodeError:
+            literal = repr(token)
+        lines.append(f"{i} {literal} {len(token)}\n")
+    assert len(lines) < VOCAB
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def check(model, golden):
     p, worst = load_file(model), 0.0
     for case in json.loads(Path(golden).read_text())["cases"]:
@@ -191,7 +207,9 @@ random = np.random.default_rng(7)
 p = weights(random)
 ids = random.integers(0, VOCAB, 48)
 logits = reference(p, ids).astype(np.float32)
-save_file(p, folder / "rwkv7-tiny.safetensors")
+(folder / "rwkv7-tiny").mkdir(exist_ok=True)
+save_file(p, folder / "rwkv7-tiny" / "rwkv7-tiny.safetensors")
+write_vocabulary(folder / "rwkv7-tiny" / "rwkv_vocab_v20230424.txt")
 save_file(
     {"in.ids": ids.reshape(1, -1), "out.logits": logits[None]},
     folder / "rwkv7-tiny.io.safetensors",

@@ -80,9 +80,26 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Writes a line to stderr. That it may be closed is no reason to fail.
+/// Writes a line to stderr, with [`visible`] characters only. That it may be closed is no reason to
+/// fail.
 pub fn note(line: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
+}
+
+/// `text` with the characters escaped that a terminal obeys instead of showing them: names in a
+/// model file may hold any.
+fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => visible.push(c),
+            // Controls, and what turns the direction of writing around.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => visible.extend(c.escape_unicode()),
+            _ if c.is_control() => visible.extend(c.escape_default()),
+            _ => visible.push(c),
+        }
+    }
+    visible
 }
 
 /// Writes an error with its causes to stderr and gives the exit code for it. A reader of stdout
@@ -132,6 +149,13 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let text = "a\x1b[31m\u{9b}\u{202e}\r\x07\u{e9}\n\tb";
+        let shown = "a\\u{1b}[31m\\u{9b}\\u{202e}\\r\\u{7}\u{e9}\n\tb";
+        assert_eq!(visible(text), shown);
+    }
 
     #[test]
     fn causes_follow_the_error_and_none_is_told_twice() {

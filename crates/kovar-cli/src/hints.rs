@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use kovar::gguf::SplitError;
 use kovar::{EvalError, GenerateError, GgufError, LanguageModelError, Model, ModelFileError};
 
 use crate::commands::Cli;
@@ -29,7 +30,9 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
 
 /// What may have made a file damaged in this way.
 pub fn damaged_file(error: &ModelFileError) -> Option<&'static str> {
-    let ModelFileError::Gguf(error) = error else {
+    let (ModelFileError::Gguf(error)
+    | ModelFileError::Split(SplitError::Part { source: error, .. })) = error
+    else {
         return None;
     };
     match error {

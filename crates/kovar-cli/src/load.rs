@@ -31,7 +31,7 @@ fn open_path(path: &Path) -> anyhow::Result<ModelFile> {
         let message = format!("cannot read {}", path.display());
         match hint {
             // The hint goes last, so the cause is told here.
-            Some(hint) => anyhow!("{message}: {error}; {hint}"),
+            Some(hint) => anyhow!("{message}: {:#}; {hint}", anyhow::Error::new(error)),
             None => anyhow::Error::new(error).context(message),
         }
     })

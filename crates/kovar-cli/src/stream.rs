@@ -18,8 +18,8 @@ const LONG_PROMPT: usize = 512;
 pub type OnProgress<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
 
 /// Runs `generate`. With `shown`, its text goes to stdout as it is made, behind `shown` and with a
-/// newline at the end; nothing is written if it fails before it begins. Ctrl-C ends it as
-/// [`FinishReason::Cancelled`].
+/// newline at the end, also where it fails midway; nothing is written if it fails before it begins.
+/// Ctrl-C ends it as [`FinishReason::Cancelled`]; before its first progress it ends the program.
 ///
 /// # Errors
 /// Those of `generate`; stdout is closed or full.
@@ -28,16 +28,25 @@ pub fn stream(
     shown: Option<&str>,
     generate: impl FnOnce(&mut OnProgress<'_>) -> Result<Generation, LanguageModelError>,
 ) -> anyhow::Result<Generation> {
-    let listening = interrupt.listen();
+    let mut listening = None;
     let mut bar: Option<ProgressBar> = None;
     let mut failure: Option<io::Error> = None;
     let mut prefix = shown;
+    // Whether the line that stdout is in has text.
+    let mut is_in_line = false;
     let result = generate(&mut |told| {
-        let mut written = prefix.take().map_or(Ok(()), output::write);
+        listening.get_or_insert_with(|| interrupt.listen());
+        let mut show = |text: &str| {
+            if !text.is_empty() {
+                is_in_line = !text.ends_with('\n');
+            }
+            output::write(text)
+        };
+        let mut written = prefix.take().map_or(Ok(()), &mut show);
         match told {
             Progress::Prompt { done, total } => show_prompt(&mut bar, done, total),
             Progress::Text(text) if shown.is_some() && written.is_ok() => {
-                written = output::write(text);
+                written = show(text);
             }
             Progress::Text(_) => {}
         }
@@ -57,11 +66,11 @@ pub fn stream(
     if let Some(error) = failure {
         return Err(error.into());
     }
-    let generation = result?;
-    if shown.is_some() && !generation.text.ends_with('\n') {
+    let is_empty = |generation: &Generation| generation.text.is_empty();
+    if is_in_line || (shown.is_some() && result.as_ref().is_ok_and(is_empty)) {
         output::write("\n")?;
     }
-    Ok(generation)
+    Ok(result?)
 }
 
 fn show_prompt(bar: &mut Option<ProgressBar>, done: usize, total: usize) {
@@ -79,6 +88,7 @@ fn show_prompt(bar: &mut Option<ProgressBar>, done: usize, total: usize) {
 pub fn finish_name(finish: &FinishReason) -> &'static str {
     match finish {
         FinishReason::End => "end",
+        FinishReason::GrammarEnd => "grammar_end",
         FinishReason::Stop(_) => "stop",
         FinishReason::MaxTokens => "max_tokens",
         FinishReason::ContextFull => "context_full",
@@ -133,6 +143,7 @@ pub fn statistics(generation: &Generation) -> String {
     };
     let finish = match &generation.finish {
         FinishReason::End => "the model ended the text".to_owned(),
+        FinishReason::GrammarEnd => "the text is complete".to_owned(),
         FinishReason::Stop(stop) => format!("stopped at {stop:?}"),
         FinishReason::MaxTokens => "the token limit was reached".to_owned(),
         FinishReason::ContextFull => "the context is full (see --ctx)".to_owned(),

@@ -2,13 +2,13 @@
 
 use kovar_cpu::simd::SimdLevel;
 use kovar_cpu::{CpuBackend, CpuOptions};
-use kovar_testkit::harness::Outcome;
-use kovar_testkit::suite::{Filter, run_tests};
+use kovar_testkit::harness::{Operands, Outcome};
+use kovar_testkit::suite::{Filter, run_tests_with};
 
-fn hold(level: SimdLevel, threads: usize) {
+fn hold(level: SimdLevel, threads: usize, operands: Operands) {
     let options = CpuOptions::new().threads(threads).simd(level);
     let backend = CpuBackend::new(options).unwrap();
-    let report = run_tests(&backend, &Filter::default(), &mut |_| {});
+    let report = run_tests_with(&backend, &Filter::default(), operands, &mut |_| {});
     let bad: Vec<String> = report
         .cases
         .iter()
@@ -21,7 +21,7 @@ fn hold(level: SimdLevel, threads: usize) {
     assert!(report.cases.len() > 1000, "{} cases", report.cases.len());
     assert!(
         bad.is_empty(),
-        "{level}, {threads} threads: {} of {} cases:\n{}",
+        "{level}, {threads} threads, {operands:?}: {} of {} cases:\n{}",
         bad.len(),
         report.cases.len(),
         bad[..bad.len().min(40)].join("\n")
@@ -32,19 +32,19 @@ fn hold(level: SimdLevel, threads: usize) {
 fn every_case_passes_on_every_level_with_one_thread() {
     SimdLevel::available()
         .into_iter()
-        .for_each(|level| hold(level, 1));
+        .for_each(|level| hold(level, 1, Operands::Allocated));
 }
 
 #[test]
 fn every_case_passes_on_every_level_with_two_threads() {
     SimdLevel::available()
         .into_iter()
-        .for_each(|level| hold(level, 2));
+        .for_each(|level| hold(level, 2, Operands::Allocated));
 }
 
 #[test]
-fn every_case_passes_on_every_level_with_three_threads() {
+fn every_case_passes_on_every_level_with_three_threads_and_operands_at_odd_addresses() {
     SimdLevel::available()
         .into_iter()
-        .for_each(|level| hold(level, 3));
+        .for_each(|level| hold(level, 3, Operands::Imported));
 }

@@ -12,6 +12,7 @@ mod mmap;
 mod model_file;
 pub mod quantize;
 mod replace;
+mod rwkv;
 pub mod safetensors;
 pub mod synth;
 
@@ -21,6 +22,7 @@ pub use mmap::map_file;
 pub use model_file::{
     LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError,
 };
+pub use rwkv::RwkvError;
 pub use safetensors::{SafeTensors, SafeTensorsError};
 
 /// The most dims a tensor of a file may have: as many as a kovar layout.

@@ -1,10 +1,11 @@
-//! Files made by other programs: the `gguf` and `safetensors` Python packages.
+//! Files made by other programs: the `gguf`, `safetensors` and `transformers` Python packages.
 
 use std::path::PathBuf;
 
 use kovar_core::DType;
 use kovar_formats::gguf::Gguf;
 use kovar_formats::safetensors::{SafeTensors, TensorDType};
+use kovar_formats::{ModelFile, ModelFormat};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -13,8 +14,9 @@ fn data(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_converted_llama_reads() {
-    let file = Gguf::open(data("llama-tiny.gguf")).unwrap();
+fn a_llama_of_transformers_reads() {
+    let file = ModelFile::open(data("llama-tiny")).unwrap();
+    assert_eq!(file.format(), ModelFormat::HuggingFace);
     let metadata = file.metadata();
     assert_eq!(metadata.get_str("general.architecture"), Ok(Some("llama")));
     assert_eq!(metadata.require_usize("llama.block_count"), Ok(2));
@@ -27,16 +29,16 @@ fn a_converted_llama_reads() {
     assert_eq!(file.tensors().len(), 2 * 9 + 3);
     let down = file.tensor("blk.1.ffn_down.weight").unwrap();
     assert_eq!((down.dtype(), down.dims()), (DType::F32, &[64, 128][..]));
-    assert_eq!(file.bytes(down).len(), 64 * 128 * 4);
+    assert_eq!(down.bytes().unwrap().len(), 64 * 128 * 4);
     assert!(file.tensor("rope_freqs.weight").is_none());
 }
 
 #[test]
 fn llama3_rope_factors_are_a_tensor() {
-    let file = Gguf::open(data("llama31-rope-tiny.gguf")).unwrap();
+    let file = ModelFile::open(data("llama31-rope-tiny")).unwrap();
     let factors = file.tensor("rope_freqs.weight").unwrap();
     assert_eq!(factors.dims(), [8]);
-    let bytes = file.bytes(factors);
+    let bytes = factors.bytes().unwrap();
     let (values, rest) = bytes.as_slice().as_chunks::<4>();
     let values: Vec<f32> = values.iter().map(|b| f32::from_le_bytes(*b)).collect();
     assert!(rest.is_empty());

@@ -6,7 +6,7 @@ use kovar_core::backend::Backend;
 use serde::Serialize;
 
 use crate::cases::Case;
-use crate::harness::{Failure, Placement, compile, unsupported};
+use crate::harness::{Failure, Operands, Placement, compile, unsupported};
 
 /// The time of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,7 +64,8 @@ fn try_measure(backend: &dyn Backend, case: &Case) -> Result<Measurement, Failur
     if let Some(reason) = unsupported(backend, &setup.graph) {
         return Ok(Measurement::Unsupported { reason });
     }
-    let placement = Placement::new(backend, &setup, &setup.initial_bytes(&case.name())?)?;
+    let initial = setup.initial_bytes(&case.name())?;
+    let placement = Placement::new(backend, &setup, &initial, Operands::Allocated)?;
     let program = compile(backend, &setup.graph, &placement)?;
     placement.upload(backend)?;
     let queue = backend.queue();

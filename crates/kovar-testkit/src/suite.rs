@@ -6,7 +6,7 @@ use kovar_core::backend::Backend;
 use serde::Serialize;
 
 use crate::cases::{Case, TABLES, Table};
-use crate::harness::{Outcome, run_case, unsupported};
+use crate::harness::{Operands, Outcome, run_case, unsupported};
 use crate::perf::{Measurement, measure};
 
 /// Which cases to run.
@@ -104,8 +104,18 @@ pub fn run_tests(
     filter: &Filter,
     progress: &mut dyn FnMut(Progress<'_, Outcome>),
 ) -> TestReport {
+    run_tests_with(backend, filter, Operands::Allocated, progress)
+}
+
+/// [`run_tests`] with operands that come to the device in another way.
+pub fn run_tests_with(
+    backend: &dyn Backend,
+    filter: &Filter,
+    operands: Operands,
+    progress: &mut dyn FnMut(Progress<'_, Outcome>),
+) -> TestReport {
     let cases = run(filter.cases(|table| (table.tests)()), progress, |case| {
-        run_case(backend, case)
+        run_case(backend, case, operands)
     });
     let mut ops: Vec<OpSummary> = Vec::new();
     for case in &cases {

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use crate::grammar::{Allowed, Constraint, Grammar, GrammarError};
 use crate::model::{EvalError, LogitsOf, Model};
 use crate::sampler::{Sampler, SamplerError};
 use crate::stream::{EmptyStopString, StopStrings, Utf8Stream};
@@ -20,6 +21,8 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Whether to go on past the tokens by which the model ends a text.
     pub ignore_end: bool,
+    /// What the text must be. It may end early by a limit or a stop string all the same.
+    pub grammar: Option<Grammar>,
 }
 
 /// Why generation ended.
@@ -28,6 +31,8 @@ pub struct GenerateOptions {
 pub enum FinishReason {
     /// The model ended the text.
     End,
+    /// The text is complete: the grammar allows nothing behind it.
+    GrammarEnd,
     /// A stop string came up.
     Stop(String),
     /// The most tokens were generated.
@@ -82,6 +87,9 @@ pub enum GenerateError {
     /// A chosen token is not in the vocabulary.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    /// The text cannot be held to the grammar.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
     /// A stop string is empty.
     #[error(transparent)]
     Stop(#[from] EmptyStopString),
@@ -94,7 +102,7 @@ pub enum GenerateError {
 ///
 /// # Errors
 /// A prompt that is empty or does not fit into the context, a device that fails, logits that are
-/// not numbers, an empty stop string.
+/// not numbers, an empty stop string, a grammar that cannot be used or that no token continues.
 pub fn generate(
     model: &mut Model,
     tokenizer: &Tokenizer,
@@ -104,6 +112,14 @@ pub fn generate(
     on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Generation, GenerateError> {
     let mut stops = StopStrings::new(options.stop.clone())?;
+    let grammar = options.grammar.as_ref();
+    let mut constraint = grammar
+        .map(|grammar| Constraint::compile(grammar, tokenizer))
+        .transpose()?;
+    let ends = match options.ignore_end {
+        true => &[],
+        false => tokenizer.end_ids(),
+    };
     let mut characters = Utf8Stream::new();
     let (mut decoded, mut text) = (String::new(), String::new());
     let mut tokens = Vec::new();
@@ -149,12 +165,22 @@ pub fn generate(
         }
         // Some models pad their logits beyond the vocabulary.
         let known = logits.len().min(tokenizer.vocab_len());
+        let mut may_end = true;
+        if let Some(constraint) = &mut constraint {
+            match constraint.mask(&mut logits[..known], ends)? {
+                Allowed::More { end } => may_end = end,
+                Allowed::Nothing => break FinishReason::GrammarEnd,
+            }
+        }
         let token = sampler.sample(&mut logits[..known])?;
-        if tokenizer.is_end_of_generation(token) && !options.ignore_end {
+        if may_end && ends.binary_search(&token).is_ok() {
             break FinishReason::End;
         }
         sampler.accept(token);
         tokens.push(token);
+        if let Some(constraint) = &mut constraint {
+            constraint.accept(token)?;
+        }
         decoded.clear();
         characters.push(&tokenizer.token_bytes(token)?, &mut decoded);
         let stop = stops.push(&decoded, &mut text);
@@ -164,6 +190,9 @@ pub fn generate(
         }
         if let Some(stop) = stop {
             break FinishReason::Stop(options.stop[stop.index].clone());
+        }
+        if constraint.as_ref().is_some_and(Constraint::is_complete) {
+            break FinishReason::GrammarEnd;
         }
         if options.max_tokens.is_some_and(|max| tokens.len() >= max) {
             break FinishReason::MaxTokens;

@@ -4,6 +4,7 @@ pub mod architecture;
 mod chunks;
 mod decoder;
 pub mod generate;
+pub mod grammar;
 mod hyper;
 pub mod language_model;
 mod llama;
@@ -18,6 +19,7 @@ pub mod template;
 pub mod tokenizer;
 
 pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Progress, generate};
+pub use grammar::{Constraint, Grammar, GrammarError, GrammarKind};
 pub use language_model::{LanguageModel, LanguageModelError};
 pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions, SavedText, SessionFileError};
 pub use perplexity::{Perplexity, PerplexityError, perplexity};

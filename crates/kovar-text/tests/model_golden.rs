@@ -1,11 +1,14 @@
-//! Models with random weights against the classes of transformers, in f32, and RWKV-7 against an f64
-//! reference.
+//! Models with random weights, as their authors write them, against the classes of transformers, in f32,
+//! and RWKV-7 against an f64 reference.
 
 mod common;
 
+use std::ops::ControlFlow;
+
 use common::{all_logits, data, exact, load, max_difference};
-use kovar_formats::SafeTensors;
-use kovar_text::{EvalError, LogitsOf, ModelOptions};
+use kovar_formats::quantize::{self, Mix};
+use kovar_formats::{ModelFile, SafeTensors};
+use kovar_text::{EvalError, LogitsOf, Model, ModelOptions};
 
 fn golden(name: &str) -> (Vec<u32>, Vec<f32>) {
     let io = SafeTensors::open(data(&format!("{name}.io.safetensors"))).unwrap();
@@ -18,11 +21,23 @@ fn golden(name: &str) -> (Vec<u32>, Vec<f32>) {
 }
 
 fn logits_equal_the_golden(name: &str) {
-    let mut model = load(&data(&format!("{name}.gguf")), &exact());
+    let mut model = load(&data(name), &exact());
     let (ids, expected) = golden(name);
     let logits = all_logits(&mut model, &ids);
     let difference = max_difference(&logits, &expected);
     assert!(difference < 1e-4, "{name}: logits differ by {difference}");
+    assert_eq!(all_logits(&mut converted(name), &ids), logits, "{name}");
+}
+
+/// The same model through a GGUF file.
+fn converted(name: &str) -> Model {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let source = ModelFile::open(data(name)).unwrap();
+    let plan = quantize::plan(&source, Mix::from_name("F32").unwrap(), &[]).unwrap();
+    plan.write_file(&path, 1, &mut |_| ControlFlow::Continue(()))
+        .unwrap();
+    load(&path, &exact())
 }
 
 #[test]
@@ -54,7 +69,7 @@ fn rwkv7_gives_the_logits_of_the_reference() {
 #[test]
 fn steps_of_any_size_give_the_same_logits() {
     for name in ["llama-tiny", "rwkv7-tiny"] {
-        let mut model = load(&data(&format!("{name}.gguf")), &exact());
+        let mut model = load(&data(name), &exact());
         let (ids, _) = golden(name);
         let whole = all_logits(&mut model, &ids);
         for size in [1, 3, 7, 33] {
@@ -72,7 +87,7 @@ fn steps_of_any_size_give_the_same_logits() {
 
 #[test]
 fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
-    let mut model = load(&data("rwkv7-tiny.gguf"), &exact());
+    let mut model = load(&data("rwkv7-tiny"), &exact());
     assert_eq!(model.context_len(), None);
     let (ids, _) = golden("rwkv7-tiny");
     let straight = all_logits(&mut model, &ids);
@@ -99,7 +114,7 @@ fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
 
 #[test]
 fn a_rewound_context_forgets_what_came_after() {
-    let mut model = load(&data("llama-tiny.gguf"), &exact());
+    let mut model = load(&data("llama-tiny"), &exact());
     let (ids, _) = golden("llama-tiny");
     let straight = all_logits(&mut model, &ids);
     model.truncate(0);
@@ -120,7 +135,7 @@ fn a_full_context_is_an_error_before_it_happens() {
         context: Some(10),
         ..exact()
     };
-    let mut model = load(&data("llama-tiny.gguf"), &options);
+    let mut model = load(&data("llama-tiny"), &options);
     let mut logits = Vec::new();
     model.eval(&[1; 8], LogitsOf::Last, &mut logits).unwrap();
     match model.eval(&[1; 3], LogitsOf::Last, &mut logits) {
@@ -137,7 +152,7 @@ fn a_full_context_is_an_error_before_it_happens() {
 
 #[test]
 fn tokens_beyond_the_vocabulary_are_refused() {
-    let mut model = load(&data("llama-tiny.gguf"), &exact());
+    let mut model = load(&data("llama-tiny"), &exact());
     let mut logits = Vec::new();
     let error = model
         .eval(&[1, 256], LogitsOf::Last, &mut logits)
@@ -161,7 +176,7 @@ fn caches_of_fewer_bits_stay_near_the_golden() {
             cache_dtype,
             ..exact()
         };
-        let mut model = load(&data("llama-tiny.gguf"), &options);
+        let mut model = load(&data("llama-tiny"), &options);
         let difference = max_difference(&all_logits(&mut model, &ids), &expected);
         assert!(difference < bound, "{cache_dtype}: {difference}");
     }

@@ -209,7 +209,7 @@ fn files_that_are_no_sessions_are_refused() {
             SessionFileError::Gguf { .. }
         ));
     }
-    match refused(&mut model, &data("llama-tiny.gguf")) {
+    match refused(&mut model, &data("llama-tiny")) {
         SessionFileError::NotASession { found, .. } => assert_eq!(found, "llama"),
         other => panic!("{other:?}"),
     }

@@ -75,10 +75,19 @@ fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
 }
 
 #[test]
-#[ignore = "needs KOVAR_STORY_F16, the F16 GGUF that scripts/check_story_f16 makes"]
+#[ignore = "needs KOVAR_STORY_F16, the folder of the F16 model, see scripts/check_story_f16"]
 fn the_f16_story_model_gives_the_golden_logits_and_tokens() {
-    let path = std::env::var("KOVAR_STORY_F16").expect("KOVAR_STORY_F16 names the F16 GGUF");
+    let path = std::env::var("KOVAR_STORY_F16").expect("KOVAR_STORY_F16 names the folder");
     let worst = logits_stay_within("llama-story-6m", Path::new(&path), 5e-3);
+    println!("largest difference of a logit: {worst}");
+}
+
+#[test]
+#[ignore = "needs KOVAR_RWKV7_STORY_F16, the folder of the story model's F16 safetensors"]
+fn the_f16_story_model_of_rwkv7_gives_the_golden_logits_and_tokens() {
+    let path = std::env::var("KOVAR_RWKV7_STORY_F16");
+    let path = path.expect("KOVAR_RWKV7_STORY_F16 names the folder");
+    let worst = logits_stay_within("rwkv7-story-6m", Path::new(&path), 5e-3);
     println!("largest difference of a logit: {worst}");
 }
 

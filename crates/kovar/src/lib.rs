@@ -46,17 +46,17 @@ pub use kovar_core::{
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
-    Gguf, GgufError, GgufWriter, LazyTensor, Metadata, MetadataError, ModelFile, ModelFileError,
-    ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf, map_file, quantize,
-    safetensors, synth,
+    Gguf, GgufError, GgufWriter, HuggingFaceError, LazyTensor, Metadata, MetadataError, ModelFile,
+    ModelFileError, ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf,
+    map_file, quantize, safetensors, synth,
 };
 pub use kovar_runtime as runtime;
 pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};
 pub use kovar_text as text;
 pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
-    Generation, LanguageModel, LanguageModelError, LoadError, LogitsOf, Message, Model,
-    ModelOptions, PerplexityError, Progress, RenderOptions, Sampler, SamplerError, SamplerParams,
-    SavedText, SessionFileError, TemplateError, TemplateKind, TokenType, Tokenizer, TokenizerError,
-    TokenizerSpec, generate, perplexity,
+    Generation, Grammar, GrammarError, GrammarKind, LanguageModel, LanguageModelError, LoadError,
+    LogitsOf, Message, Model, ModelOptions, PerplexityError, Progress, RenderOptions, Sampler,
+    SamplerError, SamplerParams, SavedText, SessionFileError, TemplateError, TemplateKind,
+    TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate, perplexity,
 };

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kovar::GenerateOptions;
 
-use super::{SamplingArgs, unescaped, whole};
+use super::{GrammarArgs, SamplingArgs, unescaped, whole};
 
 /// When text ends, and how it is reported.
 #[derive(Args, Debug, Clone)]
@@ -40,17 +40,24 @@ pub struct GenerationArgs {
     pub quiet: bool,
 
     #[command(flatten)]
+    pub grammar: GrammarArgs,
+
+    #[command(flatten)]
     pub sampling: SamplingArgs,
 }
 
 impl GenerationArgs {
     /// The options of the library; `max_tokens` is the limit if none is given, -1 is without one.
-    pub fn options(&self, max_tokens: i64) -> GenerateOptions {
-        GenerateOptions {
+    ///
+    /// # Errors
+    /// A grammar that cannot be read or is none.
+    pub fn options(&self, max_tokens: i64) -> anyhow::Result<GenerateOptions> {
+        Ok(GenerateOptions {
             max_tokens: usize::try_from(self.max_tokens.unwrap_or(max_tokens)).ok(),
             stop: self.stop.clone(),
             ignore_end: self.ignore_eos,
-        }
+            grammar: self.grammar.grammar()?,
+        })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Options that several commands share.
 
 mod bias;
+mod bytes;
 mod device;
 mod escape;
 mod generation;
+mod grammar;
 mod ids;
 mod mix;
 mod model;
@@ -12,9 +14,11 @@ mod placement;
 mod sampling;
 
 pub use bias::{Bias, BiasOf};
+pub use bytes::bytes;
 pub use device::{DeviceArgs, devices_error};
 pub use escape::unescaped;
 pub use generation::GenerationArgs;
+pub use grammar::GrammarArgs;
 pub use ids::TokenIds;
 pub use mix::mix;
 pub use model::{ModelArgs, ModelSource, RunArgs, cache_type};

@@ -1,7 +1,6 @@
-use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -10,21 +9,20 @@ use kovar::{Backend, DType, ModelOptions};
 
 use super::{DeviceArgs, PlacementArgs, devices_error, whole};
 
-/// A model file, or an embedded one.
+/// A model of the user's, or an embedded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     /// An embedded story model.
     Demo(Demo),
-    /// A GGUF file.
+    /// A GGUF file, or the folder of a Hugging Face model.
     File(PathBuf),
 }
 
-impl FromStr for ModelSource {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let demo = Demo::ALL.into_iter().find(|demo| demo.name() == text);
-        Ok(demo.map_or_else(|| Self::File(text.into()), Self::Demo))
+/// Paths need not be UTF-8.
+impl From<OsString> for ModelSource {
+    fn from(text: OsString) -> Self {
+        let demo = Demo::ALL.into_iter().find(|demo| text == demo.name());
+        demo.map_or_else(|| Self::File(text.into()), Self::Demo)
     }
 }
 
@@ -41,8 +39,9 @@ impl fmt::Display for ModelSource {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// The model: a GGUF file, or `llama-stories` or `rwkv7-stories` for the small ones that are part
-    /// of this program.
+    /// The model: a GGUF file, the folder of a Hugging Face model, the safetensors file of an RWKV-7
+    /// with its vocabulary beside it, or `llama-stories` or `rwkv7-stories` for the small ones that
+    /// are part of this program.
     #[arg(short, long, value_name = "FILE", default_value = Demo::LlamaStories.name())]
     pub model: ModelSource,
 }

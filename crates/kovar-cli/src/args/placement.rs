@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
 use kovar::{Backend, DeviceKind, Policy};
 
-use super::whole;
+use super::{bytes, whole};
 use crate::diagnostics::UsageError;
 
 /// How the work is shared by several devices.
@@ -145,42 +145,9 @@ fn budget(text: &str) -> Result<(String, u64), String> {
     Ok((device, bytes(&size)?))
 }
 
-/// A number of bytes with a binary unit or none.
-fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 5] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("B", 1),
-    ];
-    let wrong = || "a size is a number with a unit: 500MiB, 6GiB, 1.5GiB".to_owned();
-    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
-    let (number, factor) = match unit {
-        Some((unit, factor)) => (text.strip_suffix(unit).unwrap_or(text), *factor),
-        None => (text, 1),
-    };
-    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    let bytes = number * factor as f64;
-    if !(0.0..=1e18).contains(&bytes) {
-        return Err(wrong());
-    }
-    Ok(bytes as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_binary_units() {
-        assert_eq!(bytes("512"), Ok(512));
-        assert_eq!(bytes("6GiB"), Ok(6 << 30));
-        assert_eq!(bytes("1.5 MiB"), Ok(3 << 19));
-        for text in ["", "GiB", "6GB", "-1MiB", "inf", "NaN", "1e30"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_pattern_may_hold_an_equals_sign() {

@@ -1,4 +1,4 @@
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -13,7 +13,7 @@ use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
 use crate::session::SessionFile;
 use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
-use crate::{hints, load, output, text_input};
+use crate::{format, hints, load, output, text_input};
 
 /// Talk with a model.
 ///
@@ -78,7 +78,7 @@ impl Chat {
     /// # Errors
     /// Values out of range, a model that cannot be loaded, a message that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut options = self.generation.options(MAX_TOKENS);
+        let mut options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;
@@ -183,8 +183,13 @@ impl Conversation<'_> {
                 let _ = write!(err, "> ").and_then(|()| err.flush());
             }
             line.clear();
-            let read = io::stdin().lock().read_until(b'\n', &mut line);
+            let mut stdin = io::stdin().lock().take(text_input::MAX_PROMPT + 1);
+            let read = stdin.read_until(b'\n', &mut line);
             let read = read.context("cannot read stdin")?;
+            if read as u64 > text_input::MAX_PROMPT {
+                let max = format::bytes(text_input::MAX_PROMPT);
+                bail!("a message on stdin is longer than {max}");
+            }
             if read == 0 {
                 if is_terminal {
                     note("");

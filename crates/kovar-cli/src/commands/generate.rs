@@ -50,6 +50,8 @@ Examples:
   kovar generate -m model.gguf --stop \"\\n\\n\" --json < prompt.txt
   kovar generate -m model.gguf --session story.kovar -n 100 \"It was late.\"
   kovar generate -m model.gguf --session story.kovar -n 100
+  kovar generate -m model.gguf --regex \"(yes|no)\" \"Is the sky blue? Answer:\"
+  kovar generate -m model.gguf --json-schema @person.json \"A person, as JSON:\"
   head -c 2000 notes.txt | kovar generate -m model.gguf -n 100 --no-echo";
 
 #[derive(Serialize)]
@@ -71,7 +73,7 @@ impl Generate {
     /// # Errors
     /// Values out of range, a model that cannot be loaded, a prompt that does not fit.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let options = self.generation.options(MAX_TOKENS);
+        let options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
         let file = load::open(&self.run.model.model)?;

@@ -23,7 +23,8 @@ const SHORT_TEXT: usize = 120;
 /// Show what is in a model file.
 ///
 /// Lists metadata, tensors and their sizes. Only the header is read, so this is quick for files of
-/// any size, and works on files of architectures that kovar does not run.
+/// any size, and works on GGUF files of architectures that kovar does not run. A folder shows as the
+/// GGUF file that it would become.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +33,7 @@ Examples:
   kovar inspect model.gguf --json | jq '.metadata[\"general.name\"]'
   kovar inspect llama-stories")]
 pub struct Inspect {
-    /// A GGUF file, or `llama-stories` for the embedded model.
+    /// A model, as `generate -m` takes it: a GGUF file, a folder, or an embedded model by its name.
     #[arg(value_name = "FILE")]
     file: ModelSource,
 

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use kovar::{LogitsOf, Model, Tokenizer, TokenizerSpec};
 use serde::Serialize;
@@ -129,6 +129,9 @@ impl Logits {
             for &id in chunk {
                 if !self.last || at == last {
                     let row = rows.next().context("the model gave too few logits")?;
+                    if self.json {
+                        check_finite(at, id, row)?;
+                    }
                     positions.push(self.position(at, id, row));
                 }
                 at += 1;
@@ -143,6 +146,21 @@ impl Logits {
             id,
             top: self.top.map(|k| top(logits, k)),
             logits: self.top.is_none().then(|| logits.to_vec()),
+        }
+    }
+}
+
+/// JSON has no word for what is no finite number.
+fn check_finite(position: usize, id: u32, logits: &[f32]) -> anyhow::Result<()> {
+    match (0..).zip(logits).find(|(_, logit)| !logit.is_finite()) {
+        None => Ok(()),
+        Some((of, logit)) => {
+            let other = logits.iter().filter(|logit| !logit.is_finite()).count() - 1;
+            let other = format::plural(other, "other");
+            bail!(
+                "after token {id} at position {position} the logit of token {of} is {logit} \
+                 ({other} of its kind); JSON cannot hold it"
+            )
         }
     }
 }

@@ -5,15 +5,19 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use kovar::quantize::{Mix, Plan, QuantizeError, TensorRule, plan};
+use kovar::quantize::{Mix, Plan, QuantizeError, SplitLimit, TensorRule, plan};
+use kovar::text::architecture::read_architecture;
+use kovar::{ModelFile, ModelFormat};
 use serde::Serialize;
 
-use crate::args::{ModelSource, mix};
+use crate::args::{ModelSource, bytes, mix};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::{format, load, output, progress};
 
-/// Write a model file with other number types.
+/// Write a model as a GGUF file, with other number types.
+///
+/// Reads GGUF files, split ones too, and Hugging Face folders.
 ///
 /// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q3_K, Q4_K, Q5_K, Q6_K,
 /// MXFP4) or one of the usual mixes (Q2_K, Q2_K_S, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S,
@@ -27,11 +31,14 @@ use crate::{format, load, output, progress};
 #[command(after_help = "\
 Examples:
   kovar quantize model-f16.gguf model-q4_k_m.gguf --type Q4_K_M
+  kovar quantize folder model-bf16.gguf --type BF16
+  kovar quantize folder model.gguf --type Q8_0 --split-max-size 2G
   kovar quantize in.gguf out.gguf --type Q4_K_M --tensor '*.ffn_down.*=Q5_K'
   kovar quantize in.gguf out.gguf --type Q8_0 --tensor 'token_embd.weight=F16' --force
   kovar quantize in.gguf out.gguf --type Q4_K_M --dry-run")]
 pub struct Quantize {
-    /// The GGUF file to read, or `llama-stories` for the embedded model.
+    /// The model to read, as `generate -m` takes it: a GGUF file (the first part of a split one), a
+    /// folder, or an embedded model by its name.
     #[arg(value_name = "IN")]
     input: ModelSource,
 
@@ -47,6 +54,15 @@ pub struct Quantize {
     /// character. May be given several times: the first that matches counts.
     #[arg(long = "tensor", value_name = "PATTERN=TYPE")]
     rules: Vec<TensorRule>,
+
+    /// Split the file into parts of at most so many bytes of tensors, 500M or 2G for instance (M and G
+    /// are 10^6 and 10^9). OUT.gguf becomes OUT-00001-of-00003.gguf and so on.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    split_max_size: Option<u64>,
+
+    /// Split the file into parts of at most so many tensors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    split_max_tensors: Option<u32>,
 
     /// Replace OUT if it is there.
     #[arg(short, long)]
@@ -72,7 +88,8 @@ pub struct Quantize {
 #[derive(Serialize)]
 struct Report {
     input: String,
-    output: String,
+    /// The files that are written.
+    outputs: Vec<String>,
     r#type: &'static str,
     bytes_before: u64,
     bytes_after: u64,
@@ -96,6 +113,7 @@ impl Quantize {
     /// numbers that don't stay finite.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.input)?;
+        check_whole(&file).with_context(|| format!("cannot convert {}", self.input))?;
         let plan = plan(&file, self.mix, &self.rules).map_err(|error| match error {
             QuantizeError::UnusedRule { .. } | QuantizeError::PartialBlock { .. } => {
                 UsageError::new(format!("invalid value for '--tensor': {error}")).into()
@@ -103,7 +121,7 @@ impl Quantize {
             error => anyhow::Error::new(error),
         })?;
         if !self.dry_run {
-            self.check_output()?;
+            self.check_output(&plan)?;
         }
         if !self.quiet {
             self.note_losses(&plan);
@@ -117,14 +135,36 @@ impl Quantize {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn check_output(&self) -> anyhow::Result<()> {
-        let name = self.output.display();
+    /// The files that are to be written.
+    fn outputs(&self, plan: &Plan<'_>) -> Vec<PathBuf> {
+        match self.split() {
+            Some(limit) => plan.part_paths(&self.output, limit),
+            None => vec![self.output.clone()],
+        }
+    }
+
+    fn split(&self) -> Option<SplitLimit> {
+        let is_split = self.split_max_size.is_some() || self.split_max_tensors.is_some();
+        is_split.then(|| SplitLimit {
+            max_tensors: self.split_max_tensors.map(|most| most as usize),
+            max_bytes: self.split_max_size,
+        })
+    }
+
+    fn check_output(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
+        self.outputs(plan)
+            .iter()
+            .try_for_each(|path| self.check_path(path))
+    }
+
+    fn check_path(&self, path: &Path) -> anyhow::Result<()> {
+        let name = path.display();
         if let ModelSource::File(input) = &self.input
-            && is_same_file(input, &self.output)
+            && is_same_file(input, path)
         {
             return Err(UsageError::new(format!("{name} is both IN and OUT")).into());
         }
-        match std::fs::metadata(&self.output) {
+        match std::fs::metadata(path) {
             Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),
             Ok(_) if !self.force => bail!("{name} exists already; --force replaces it"),
             _ => Ok(()),
@@ -139,13 +179,19 @@ impl Quantize {
         let _listening = interrupt.listen();
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or_else(cores, usize::from);
-        let written = plan.write_file(&self.output, threads, &mut |bytes| {
+        let mut progress = |bytes| {
             bar.inc(bytes as u64);
             match interrupt.is_requested() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
-        });
+        };
+        let written = match self.split() {
+            Some(limit) => plan
+                .write_parts(&self.output, limit, threads, &mut progress)
+                .map(drop),
+            None => plan.write_file(&self.output, threads, &mut progress),
+        };
         bar.finish_and_clear();
         match written {
             Ok(()) => Ok(ControlFlow::Continue(())),
@@ -193,7 +239,11 @@ impl Quantize {
         if self.json {
             return output::write_json(&Report {
                 input: self.input.to_string(),
-                output: self.output.display().to_string(),
+                outputs: self
+                    .outputs(plan)
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect(),
                 r#type: self.mix.name(),
                 bytes_before,
                 bytes_after,
@@ -229,6 +279,15 @@ impl Quantize {
         }
         Ok(())
     }
+}
+
+/// Fails unless a model that is brought into GGUF's form is one that kovar runs: what is missing or
+/// left over would make a file that nothing reads.
+fn check_whole(file: &ModelFile) -> anyhow::Result<()> {
+    if !matches!(file.format(), ModelFormat::Gguf { .. }) {
+        read_architecture(file)?;
+    }
+    Ok(())
 }
 
 /// Whether both paths lead to one file that is there.

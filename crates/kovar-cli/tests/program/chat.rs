@@ -1,4 +1,4 @@
-use crate::{kovar, kovar_with_stdin};
+use crate::{command, kovar, kovar_with_stdin, text};
 
 #[test]
 fn one_message_gets_one_answer_and_the_fall_back_is_named() {
@@ -112,4 +112,51 @@ fn smollm2_knows_the_capital_of_france() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("Paris"), "{}", run.stdout);
     assert!(!run.stderr.contains("no chat template"), "{}", run.stderr);
+}
+
+/// The embedded model with another chat template.
+fn with_template(path: &std::path::Path, template: &str) {
+    let file = kovar::Gguf::open(crate::demo_file()).unwrap();
+    let mut writer = kovar::GgufWriter::with_alignment(file.alignment()).unwrap();
+    for (key, value) in file.metadata().iter() {
+        if key != kovar::gguf::ALIGNMENT_KEY && key != "tokenizer.chat_template" {
+            writer.metadata(key, value.clone()).unwrap();
+        }
+    }
+    writer
+        .metadata("tokenizer.chat_template", template)
+        .unwrap();
+    for tensor in file.tensors() {
+        let bytes = file.bytes(tensor);
+        writer
+            .tensor_bytes(tensor.name(), tensor.dtype(), tensor.dims(), bytes)
+            .unwrap();
+    }
+    writer.write_file(path).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_does_not_wait_for_a_template() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slow.gguf");
+    let slow = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+    with_template(&path, slow);
+    let mut child = command(&["chat", "-v", "-m", text(&path), "Hi"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The model is loaded, so that Ctrl-C is taken over and the template comes next.
+    let loaded = lines.any(|line| line.unwrap().contains("context"));
+    assert!(loaded);
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(killed.success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    // Code 1 would be the template's own limit.
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
 }

@@ -37,7 +37,7 @@ fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
         ("text", "not a GGUF file"),
         ("cut", "cut short?"),
         ("shortened", "cut short?"),
-        ("directory", "is a directory"),
+        ("directory", "has no config.json"),
     ] {
         let path = at(name);
         for command in commands(text(&path)) {
@@ -53,7 +53,7 @@ fn a_file_without_a_model_or_a_tokenizer_says_so() {
     let vocabulary = repository_file("crates/kovar-text/tests/data/tok-bpe.gguf");
     let message = kovar(&["generate", "-m", text(&vocabulary), "a"]).failed(1);
     assert!(message.contains("cannot load"), "{message}");
-    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let headless = repository_file("crates/kovar-text/tests/data/llama-tiny");
     let message = kovar(&["generate", "-m", text(&headless), "a"]).failed(1);
     assert!(message.contains("tokenizer.ggml."), "{message}");
     let message = kovar(&["tokenize", "-m", text(&headless), "a"]).failed(1);
@@ -118,6 +118,12 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["generate", "--logit-bias", "x", "a"], "--logit-bias"),
         (&["generate", "-l", "99999+1", "a"], "no token 99999"),
         (&["generate", "-l", "\"\"+1", "a"], "the text is empty"),
+        (&["generate", "--json-schema", "{", "a"], "--json-schema"),
+        (&["generate", "--grammar", "", "a"], "the grammar is empty"),
+        (
+            &["generate", "--regex", "a", "--grammar", "b", "a"],
+            "--grammar",
+        ),
         (&["perplexity"], "--file"),
         (&["perplexity", "-f", STORIES, "--ctx", "2"], "--ctx"),
     ] {
@@ -129,6 +135,51 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         let message = kovar(&["generate", "--simd", "neon", "a"]).failed(2);
         assert!(message.contains("neon"), "{message}");
     }
+}
+
+#[test]
+fn a_form_that_no_text_can_have_is_an_error_before_any_text() {
+    for (args, named) in [
+        (["generate", "--regex", "(", "a"], "regular expression"),
+        (
+            ["generate", "--json-schema", r#"{"type": "x"}"#, "a"],
+            "JSON schema",
+        ),
+        (
+            ["generate", "--json-schema", "@missing.json", "a"],
+            "missing.json",
+        ),
+        (["generate", "--grammar", "start: x", "a"], "grammar"),
+    ] {
+        let message = kovar(&args).failed(1);
+        assert!(message.contains(named), "{args:?}: {message}");
+    }
+}
+
+#[test]
+fn a_text_that_fails_midway_ends_its_line() {
+    let fails = ["generate", "--regex", "ab", "-l", "\"b\"-inf", "Once"];
+    let run = kovar(&fails);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), "Oncea\n"));
+    assert!(
+        run.stderr.contains("no token can be chosen"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn names_in_a_file_cannot_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("escape.gguf");
+    let mut writer = kovar::GgufWriter::new();
+    writer
+        .metadata("general.architecture", "x\x1b]0;owned\x07")
+        .unwrap();
+    writer.write_file(&path).unwrap();
+    let message = kovar(&["generate", "-m", text(&path), "a"]).failed(1);
+    assert!(message.contains("u{1b}]0;owned"), "{message}");
+    assert!(!message.contains(['\x1b', '\x07']), "{message:?}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn all_logits_agree_with_the_top_and_the_last() {
 
 #[test]
 fn a_model_without_a_tokenizer_has_logits() {
-    let file = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let file = repository_file("crates/kovar-text/tests/data/llama-tiny");
     let args = ["logits", "-m", text(&file), "--ids", "1,2,3", "--json"];
     let report = kovar(&args).json();
     assert_eq!(report["vocab"], 256);
@@ -78,4 +78,34 @@ fn tokens_that_do_not_exist_or_do_not_fit_are_errors() {
     assert!(message.contains("512"), "{message}");
     let message = kovar(&["logits", "--ids", "1,2,3", "--ctx", "2"]).failed(2);
     assert!(message.contains("--ctx"), "{message}");
+}
+
+#[test]
+fn logits_that_are_no_numbers_are_no_json() {
+    let tiny = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
+    let file = kovar::Gguf::open(tiny).unwrap();
+    let mut writer = kovar::GgufWriter::with_alignment(file.alignment()).unwrap();
+    for (key, value) in file.metadata().iter() {
+        if key != kovar::gguf::ALIGNMENT_KEY {
+            writer.metadata(key, value.clone()).unwrap();
+        }
+    }
+    for tensor in file.tensors() {
+        let mut bytes = file.bytes(tensor).as_slice().to_vec();
+        if tensor.name() == "output_norm.weight" {
+            bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        }
+        writer
+            .tensor(tensor.name(), tensor.dtype(), tensor.dims(), bytes)
+            .unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nan.gguf");
+    writer.write_file(&path).unwrap();
+    let path = text(&path);
+    let message = kovar(&["logits", "-m", path, "--ids", "1,2", "--json"]).failed(1);
+    assert!(message.contains("after token 1 at position 0"), "{message}");
+    assert!(message.contains("NaN"), "{message}");
+    let shown = kovar(&["logits", "-m", path, "--ids", "1"]).ok();
+    assert!(shown.contains("NaN"), "{shown}");
 }

@@ -3,6 +3,7 @@
 mod chat;
 mod devices;
 mod errors;
+mod folder;
 mod generate;
 mod inspect;
 mod logits;
@@ -121,9 +122,14 @@ fn ids(value: &serde_json::Value) -> Vec<u32> {
     ids.map(|id| id.as_u64().expect("an id") as u32).collect()
 }
 
-/// The cases of `golden.json`, made in f32 from the f16 weights.
+/// The cases of the demo model's `golden.json`, made in f32 from the f16 weights.
 fn goldens() -> Vec<Golden> {
-    let path = repository_file("models/llama-story-6m/golden.json");
+    goldens_of("llama-story-6m")
+}
+
+/// The cases of the `golden.json` in a folder of `models`.
+fn goldens_of(folder: &str) -> Vec<Golden> {
+    let path = repository_file("models").join(folder).join("golden.json");
     let text = std::fs::read_to_string(path).expect("golden.json can be read");
     let golden: serde_json::Value = serde_json::from_str(&text).expect("golden.json is JSON");
     let cases = golden["cases"].as_array().expect("golden.json has cases");

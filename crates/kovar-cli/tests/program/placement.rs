@@ -125,7 +125,7 @@ fn placements_on_devices_that_are_not_in_use_are_refused() {
         "{error}"
     );
     let error = kovar(&["plan", "--budget", "cpu=lots"]).failed(2);
-    assert!(error.contains("500MiB"), "{error}");
+    assert!(error.contains("500M"), "{error}");
     let error = kovar(&["plan", "--budget", "cpu=1KiB"]).failed(1);
     assert!(error.contains("its budget is 1024 bytes"), "{error}");
 }

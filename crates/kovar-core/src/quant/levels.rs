@@ -99,23 +99,28 @@ fn levels(table: &[i8; 16], qs: &[u8; 16]) -> [f32; 32] {
     unpack_nibbles(qs).map(|q| f32::from(table[usize::from(q & 0x0f)]))
 }
 
-/// Where the nearest level of IQ4 changes.
-const MIDPOINTS: [f64; 15] = {
-    let mut midpoints = [0.0; 15];
-    let mut i = 0;
-    while i < midpoints.len() {
-        midpoints[i] = (IQ4_LEVELS[i] as f64 + IQ4_LEVELS[i + 1] as f64) / 2.0;
-        i += 1;
+/// The code of the nearest level of IQ4, by half units from the first level on: halfway between two
+/// levels there is always a multiple of a half.
+const NEAREST: [u8; 481] = {
+    let mut codes = [0; 481];
+    let (mut at, mut code) = (0, 0);
+    while at < codes.len() {
+        // Twice the distance to the first level of where the next code begins.
+        if code < 15 && at as i32 >= IQ4_LEVELS[code] as i32 + IQ4_LEVELS[code + 1] as i32 + 254 {
+            code += 1;
+        }
+        codes[at] = code as u8;
+        at += 1;
     }
-    midpoints
+    codes
 };
 
 /// The code of the level of IQ4 that is nearest to `q`.
 fn nearest_code(q: f64) -> u8 {
-    MIDPOINTS
-        .iter()
-        .map(|&midpoint| u8::from(q > midpoint))
-        .sum()
+    let first = f64::from(IQ4_LEVELS[0]);
+    // The cast takes what is below zero to zero.
+    let at = ((q - first) * 2.0) as usize;
+    NEAREST[at.min(NEAREST.len() - 1)]
 }
 
 /// The scale of least error of 32 finite values.
@@ -123,9 +128,9 @@ fn fit(values: &[f32; 32]) -> f64 {
     let nearest = |q| f64::from(IQ4_LEVELS[usize::from(nearest_code(q))]);
     // The largest value goes to one of the outermost levels, or near it.
     let [low, high] = [IQ4_LEVELS[0], IQ4_LEVELS[15]].map(f64::from);
-    let near = |level: f64| (-7..=7).map(move |offset| level + f64::from(offset));
+    let near = |level: f64| (-6..=6).map(move |offset| level + f64::from(offset));
     let anchors = near(low).chain(near(high));
-    search::fit_levels(values, &magnitude_weights(values), low, anchors, nearest)
+    search::fit_levels(values, &magnitude_weights(values), anchors, nearest)
 }
 
 impl Block<32> for BlockIQ4NL {

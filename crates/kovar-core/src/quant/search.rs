@@ -138,7 +138,7 @@ pub(super) fn fit_symmetric<const N: usize>(
     reach: f64,
 ) -> f64 {
     let anchors = ladder(reach).map(|offset| -(half + offset));
-    fit_levels(values, weights, -half, anchors, |q| {
+    fit_levels(values, weights, anchors, |q| {
         q.round_ties_even().clamp(-half, half - 1.0)
     })
 }
@@ -146,11 +146,10 @@ pub(super) fn fit_symmetric<const N: usize>(
 /// Fits `scale * level` to finite values; `nearest` gives the level next to a number.
 ///
 /// An anchor is where the value of largest magnitude is put: on or near a level far from zero. The
-/// error of the result is at most that of the value at `first` as it is.
+/// result is never worse than that of any anchor.
 pub(super) fn fit_levels<const N: usize>(
     values: &[f32; N],
     weights: &[f64; N],
-    first: f64,
     anchors: impl Iterator<Item = f64>,
     nearest: impl Fn(f64) -> f64,
 ) -> f64 {
@@ -158,39 +157,24 @@ pub(super) fn fit_levels<const N: usize>(
     if largest == 0.0 {
         return 0.0;
     }
-    let grid = |anchor: f64| {
-        let inverse = anchor / largest;
-        values.map(|x| nearest(f64::from(x) * inverse))
-    };
-    let mut best = largest / first;
-    let mut least = level_error(values, weights, &grid(first), best);
+    // The squared error of the best scale `qx / qq` is `xx - qx^2 / qq`.
+    let (mut best, mut most) = (0.0, -1.0);
     for anchor in anchors {
-        let levels = grid(anchor);
+        let inverse = anchor / largest;
         let (mut qx_sum, mut qq_sum) = (0.0, 0.0);
-        for ((&x, &w), &q) in values.iter().zip(weights).zip(&levels) {
-            qx_sum += w * q * f64::from(x);
+        for (&x, &w) in values.iter().zip(weights) {
+            let x = f64::from(x);
+            let q = nearest(x * inverse);
+            qx_sum += w * q * x;
             qq_sum += w * q * q;
         }
         // The largest value never has level 0, so the divisor is positive.
         let scale = qx_sum / qq_sum;
-        let error = level_error(values, weights, &levels, scale);
-        if error < least {
-            (least, best) = (error, scale);
+        if qx_sum * scale > most {
+            (best, most) = (scale, qx_sum * scale);
         }
     }
     best
-}
-
-fn level_error<const N: usize>(
-    values: &[f32; N],
-    weights: &[f64; N],
-    levels: &[f64; N],
-    scale: f64,
-) -> f64 {
-    let terms = values.iter().zip(weights).zip(levels);
-    terms
-        .map(|((&x, w), q)| w * (scale * q - f64::from(x)).powi(2))
-        .sum()
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use kovar_core::ops::Op;
 use kovar_core::{DType, Dims, MAX_RANK, NodeRef};
 
 use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
-use super::rows::{RowForm, broadcast};
+use super::matrix::{Batches, Matrix};
+use super::rows::broadcast;
 use super::{Compiled, Entry, F32, FACTORS, FLOATS, malformed};
 use crate::product::ProductError;
-use crate::program::{Address, Kernel, Operand, Resolver, Run};
+use crate::program::{Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i < 2 { FACTORS } else { FLOATS },
@@ -19,44 +20,6 @@ pub(super) static ENTRY: Entry = Entry {
 
 /// Columns of a right operand that are transposed together.
 const TRANSPOSED: usize = 8;
-
-/// A matrix operand: rows of each batch.
-struct Matrix {
-    start: Address,
-    form: RowForm,
-    /// Bytes from one row to the next.
-    row: usize,
-    /// Bytes between neighbours along each batch dimension.
-    batches: [usize; MAX_RANK],
-}
-
-impl Matrix {
-    fn new(operand: &Operand<'_>) -> Option<Self> {
-        let (outer, last) = operand
-            .layout
-            .strides()
-            .split_at_checked(operand.layout.dims().rank().checked_sub(2)?)?;
-        let mut batches = [0; MAX_RANK];
-        for (bytes, &elements) in batches.iter_mut().zip(outer) {
-            *bytes = operand.bytes(elements);
-        }
-        Some(Self {
-            start: operand.start(),
-            form: RowForm::of(operand),
-            row: operand.bytes(*last.first()?),
-            batches,
-        })
-    }
-
-    fn at(&self, batch: &[usize; MAX_RANK], row: usize, column: usize) -> *mut u8 {
-        let offsets = batch.iter().zip(&self.batches).map(|(i, bytes)| i * bytes);
-        let row = self
-            .start
-            .get()
-            .wrapping_add(offsets.sum::<usize>() + row * self.row);
-        self.form.at(row, column)
-    }
-}
 
 struct Gemm {
     a: Matrix,
@@ -68,8 +31,7 @@ struct Gemm {
     alpha: f32,
     beta: f32,
     size: Size,
-    batch_dims: [usize; MAX_RANK],
-    n_batches: usize,
+    batches: Batches,
     n_threads: usize,
     cut: Cut,
 }
@@ -123,9 +85,7 @@ fn assemble(
     let b_transposed = b.layout.stride_from_end(1) < b.layout.stride_from_end(0);
     let b = if b_transposed { transpose(&b)? } else { b };
     let outer = dims.get(..dims.rank().checked_sub(2)?)?;
-    let mut batch_dims = [1; MAX_RANK];
-    batch_dims.get_mut(..outer.len())?.copy_from_slice(outer);
-    let n_batches = outer.iter().product();
+    let batches = Batches::new(outer)?;
     let size = Size {
         rows: dims.from_end(1),
         columns: dims.from_end(0),
@@ -133,39 +93,32 @@ fn assemble(
     };
     let c = c.filter(|_| op.beta != 0.0);
     Some(Gemm {
-        a: Matrix::new(&repeat(&a, dims)?)?,
-        b: Matrix::new(&repeat(&b, dims)?)?,
+        a: matrix(&repeat(&a, dims)?)?,
+        b: matrix(&repeat(&b, dims)?)?,
         b_transposed,
         c: match c {
-            Some(c) => Some(Matrix::new(&broadcast(c, dims)?)?),
+            Some(c) => Some(matrix(&broadcast(c, dims)?)?),
             None => None,
         },
-        y: Matrix::new(y)?,
+        y: matrix(y)?,
         alpha: op.alpha,
         beta: op.beta,
         size,
-        batch_dims,
-        n_batches,
         n_threads,
-        cut: Cut::new(n_batches, size, n_threads),
+        cut: Cut::new(batches.count(), size, n_threads),
+        batches,
     })
 }
 
-impl Gemm {
-    /// The index of a batch along each dimension.
-    fn batch(&self, mut product: usize) -> [usize; MAX_RANK] {
-        let mut index = [0; MAX_RANK];
-        for (index, size) in index.iter_mut().zip(self.batch_dims).rev() {
-            *index = product % size;
-            product /= size;
-        }
-        index
-    }
+/// The operand by its last two dims.
+fn matrix(operand: &Operand<'_>) -> Option<Matrix> {
+    let strides = operand.layout.strides();
+    Some(Matrix::new(operand, strides.split_last()?.1))
 }
 
 impl Blocked for Gemm {
     fn products(&self) -> usize {
-        self.n_batches
+        self.batches.count()
     }
 
     fn size(&self, _product: usize) -> Size {
@@ -184,7 +137,7 @@ impl Blocked for Gemm {
         terms: Range<usize>,
         buffer: *mut f32,
     ) -> Left {
-        let batch = self.batch(product);
+        let batch = self.batches.batch(product);
         if self.a.form.dtype() == DType::F32 {
             return Left {
                 start: self.a.at(&batch, rows.start, terms.start).cast(),
@@ -215,7 +168,7 @@ impl Blocked for Gemm {
         columns: Range<usize>,
         panel: *mut f32,
     ) {
-        let batch = self.batch(product);
+        let batch = self.batches.batch(product);
         if !self.b_transposed {
             for (i, term) in terms.enumerate() {
                 let from = self.b.at(&batch, term, columns.start);
@@ -255,7 +208,7 @@ impl Blocked for Gemm {
         columns: Range<usize>,
         sums: *mut f32,
     ) {
-        let batch = self.batch(product);
+        let batch = self.batches.batch(product);
         let n = columns.len();
         // SAFETY: the columns are inside `c`, `y` and the sums; in place, `c` is read first.
         unsafe {

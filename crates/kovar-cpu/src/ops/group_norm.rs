@@ -54,6 +54,23 @@ fn merged<'a>(operands: [&Operand<'a>; 2]) -> Option<[Operand<'a>; 2]> {
     ])
 }
 
+/// `[batch, groups, n]` for channels of one element, whose groups are rows then.
+fn groups_as_rows<'a>(operand: &Operand<'a>, groups: usize) -> Option<Operand<'a>> {
+    let layout = &operand.layout;
+    let (&[batch, channels, ref inner @ ..], &[outer, stride, ..]) =
+        (layout.dims().get(..)?, layout.strides().get(..)?)
+    else {
+        return None;
+    };
+    if inner.iter().any(|&size| size != 1) || !channels.is_multiple_of(groups) {
+        return None;
+    }
+    let n = channels / groups;
+    let dims = Dims::new(&[batch, groups, n])?;
+    let strides = Dims::new(&[outer, stride.checked_mul(n)?, stride])?;
+    Some(operand.with_layout(Layout::strided(dims, strides, layout.offset())?))
+}
+
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (groups, eps) = match node.op() {
         Op::GroupNorm(op) => (op.groups.max(1), op.eps),
@@ -61,6 +78,9 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     };
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
     let refuse = || malformed(resolver, node, "x");
+    if let [Some(x), Some(y)] = [&x, &y].map(|operand| groups_as_rows(operand, groups)) {
+        return super::layer_norm::compile_rows(resolver, node, [&x, &y], groups, eps);
+    }
     let [x, y] = merged([&x, &y]).ok_or_else(refuse)?;
     let channels = x.layout.dims().get(1).copied().ok_or_else(refuse)?;
     let middle = x.layout.dims().iter().rev().skip(1);
@@ -131,7 +151,7 @@ impl GroupNorm {
             sums
         };
         // SAFETY: `total` gives pieces that are readable.
-        let (sum, _) = total(&|x, n| unsafe { ((kernels.row_sum)(x, n), 0.0) });
+        let (sum, _) = total(&|x, n| unsafe { ((kernels.sum)(x, n), 0.0) });
         Moments::of(count, sum, |center| {
             // SAFETY: as above.
             total(&|x, n| unsafe { (kernels.row_deviations)(x, n, center) })

@@ -8,7 +8,8 @@ use kovar_core::error::DeviceError;
 use kovar_core::ops::{Op, Precision};
 use kovar_core::{Dims, Layout, MAX_RANK, NodeRef, collapse};
 
-use super::rows::{GRAIN, RowForm};
+use super::matrix::{Batches, Matrix};
+use super::rows::GRAIN;
 use super::{Compiled, Entry, F32, FLOATS, Taken, WEIGHTS, malformed};
 use crate::buffer::ALIGN;
 use crate::pack::PackedMatrix;
@@ -16,7 +17,7 @@ use crate::pool::SharedMut;
 use crate::product::{
     FloatDType, FloatMatrix, ProductError, QuantizedProduct, QuantizedRows, Rows, RowsMut,
 };
-use crate::program::{Address, Kernel, Operand, Resolver, Run};
+use crate::program::{Kernel, Operand, Resolver, Run};
 
 /// Rows of a weight that are decoded at a time.
 pub(super) const DECODED_ROWS: usize = 256;
@@ -29,52 +30,6 @@ pub(super) static ENTRY: Entry = Entry {
     result: |_| F32,
     compile,
 };
-
-/// A matrix operand of a product: rows of a batch.
-#[derive(Clone, Copy)]
-pub(super) struct Matrix {
-    start: Address,
-    form: RowForm,
-    /// Bytes from one row to the next.
-    row: usize,
-    /// Bytes between neighbours along each batch dimension.
-    batches: [usize; MAX_RANK],
-}
-
-impl Matrix {
-    /// The operand with its rows collected into `strides`: batches first, then the rows.
-    fn new(operand: &Operand<'_>, strides: &[usize]) -> Self {
-        let (row, outer) = strides
-            .split_last()
-            .map_or((0, &[][..]), |(&row, outer)| (row, outer));
-        let mut batches = [0; MAX_RANK];
-        for (bytes, &elements) in batches.iter_mut().zip(outer) {
-            *bytes = operand.bytes(elements);
-        }
-        Self {
-            start: operand.start(),
-            form: RowForm::of(operand),
-            row: operand.bytes(row),
-            batches,
-        }
-    }
-
-    /// One batch of rows, `row` bytes apart.
-    pub(super) fn of_rows(start: Address, form: RowForm, row: usize) -> Self {
-        Self {
-            start,
-            form,
-            row,
-            batches: [0; MAX_RANK],
-        }
-    }
-
-    /// Whether rows are f32 without gaps, so that products use them in place.
-    fn is_plain(&self) -> bool {
-        let aligned = self.start.get().cast::<f32>().is_aligned();
-        self.form.is_plain() && aligned
-    }
-}
 
 /// How a weight is multiplied.
 enum Weight {
@@ -98,8 +53,7 @@ struct Matmul {
     /// Several only if all weights are packed, there is one batch and rows of results have no
     /// gaps.
     products: Vec<Product>,
-    batch_dims: [usize; MAX_RANK],
-    n_batches: usize,
+    batches: Batches,
     /// Consecutive batches of `x` along each dimension that share a batch of the weight.
     repeats: [usize; MAX_RANK],
     n_threads: usize,
@@ -134,7 +88,7 @@ pub(super) fn compile_group(
         let Some(mut next) = matmul(resolver, *node)? else {
             break;
         };
-        let joins = next.n_batches == 1
+        let joins = next.batches.count() == 1
             && next
                 .products
                 .iter()
@@ -205,10 +159,8 @@ fn assemble(
         (rows.dims, strides(0)?, strides(1)?)
     };
     let (&m, outer) = dims.split_last()?;
-    let mut batch_dims = [1; MAX_RANK];
-    batch_dims.get_mut(..outer.len())?.copy_from_slice(outer);
-    let mut matrix = Matrix::new(w, &[w.layout.stride_from_end(1)]);
-    matrix.batches = w_strides.map(|elements| w.bytes(elements));
+    let (w_outer, _) = w_strides.split_at_checked(outer.len())?;
+    let matrix = Matrix::new(w, &[w_outer, &[w.layout.stride_from_end(1)]].concat());
     let weight = match (packed_matrix(node, w), FloatDType::try_from(w.dtype)) {
         (Some(packed), _) => Weight::Packed(packed),
         (None, Ok(dtype)) if matrix.form.stride() == 1 => Weight::Float(matrix, dtype),
@@ -223,8 +175,7 @@ fn assemble(
             n: w_dims.from_end(1),
             y: Matrix::new(y, &y_strides),
         }],
-        batch_dims,
-        n_batches: outer.iter().product(),
+        batches: Batches::new(outer)?,
         repeats,
         n_threads,
     })
@@ -305,16 +256,10 @@ impl Matmul {
     }
 
     /// The byte offsets of a batch in `x`, in the weight and in the result.
-    fn offsets(&self, mut batch: usize, w: &Matrix, y: &Matrix) -> [usize; 3] {
-        let mut offsets = [0; 3];
-        for dim in (0..MAX_RANK).rev() {
-            let index = batch % self.batch_dims[dim];
-            batch /= self.batch_dims[dim];
-            offsets[0] += index * self.x.batches[dim];
-            offsets[1] += index / self.repeats[dim] * w.batches[dim];
-            offsets[2] += index * y.batches[dim];
-        }
-        offsets
+    fn offsets(&self, batch: usize, w: &Matrix, y: &Matrix) -> [usize; 3] {
+        let batch = self.batches.batch(batch);
+        let shared = std::array::from_fn(|dim| batch[dim] / self.repeats[dim]);
+        [self.x.offset(&batch), w.offset(&shared), y.offset(&batch)]
     }
 
     /// Computes one batch.
@@ -478,7 +423,7 @@ pub(super) unsafe fn decode_rows(
 
 impl Kernel for Matmul {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        for batch in 0..self.n_batches {
+        for batch in 0..self.batches.count() {
             // SAFETY: by this function's contract.
             unsafe { self.batch(run, batch)? };
         }

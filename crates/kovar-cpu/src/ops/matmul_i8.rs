@@ -9,6 +9,7 @@ use std::ops::Range;
 use kovar_core::{DType, NodeRef};
 
 use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
+use super::elements::move_elements;
 use super::rows::{GRAIN, RowForm, Walk, repeated, row_starts};
 use super::{Compiled, Entry, F32, I8, malformed};
 use crate::buffer::ALIGN;
@@ -152,7 +153,8 @@ impl MatmulI8 {
                 unsafe {
                     let base = scratch.get();
                     if self.integers() {
-                        copy_codes(x, self.x_form, k, base.add(row * k));
+                        let from = (x.cast_const(), self.x_form.stride());
+                        move_elements(1, from, (base.add(row * k), 1), k);
                     } else {
                         let to = base.cast::<f32>().add(row * k);
                         self.x_form.read_to(run.vector, x, k, to);
@@ -189,7 +191,8 @@ impl MatmulI8 {
                         } else {
                             let rows = base.add(scratch.x + scratch.x_scales);
                             let buffer = rows.add(worker * self.row_bytes());
-                            copy_codes(row, self.w_form, k, buffer);
+                            let from = (row.cast_const(), self.w_form.stride());
+                            move_elements(1, from, (buffer, 1), k);
                             buffer.cast_const()
                         };
                         let scale = self.scale(run, column);
@@ -232,23 +235,6 @@ impl MatmulI8 {
         // SAFETY: by this function's contract.
         unsafe { form.read_to(run.vector, form.at(start.get(), row), 1, &mut scale) };
         scale
-    }
-}
-
-/// Copies `n` codes, which may lie apart, to where they have no gaps.
-///
-/// # Safety
-/// The codes are readable and `to` is writable for as many.
-unsafe fn copy_codes(from: *const u8, form: RowForm, n: usize, to: *mut u8) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        if form.stride() == 1 {
-            std::ptr::copy_nonoverlapping(from, to, n);
-            return;
-        }
-        for i in 0..n {
-            *to.add(i) = *from.add(i * form.stride());
-        }
     }
 }
 

@@ -6,7 +6,8 @@
 
 use kovar_core::NodeRef;
 
-use super::matmul::{DECODED_ROWS, Matrix, decode_rows};
+use super::matmul::{DECODED_ROWS, decode_rows};
+use super::matrix::Matrix;
 use super::rows::{GRAIN, RowForm};
 use super::{Compiled, Entry, F32, FLOATS, I32, WEIGHTS, malformed};
 use crate::buffer::ALIGN;

@@ -24,6 +24,7 @@ mod layer_norm;
 mod matmul;
 mod matmul_i8;
 mod matmul_id;
+mod matrix;
 mod moments;
 mod pad;
 mod pool2d;

@@ -8,6 +8,7 @@
 //! | `T * 32` u8 | codes plus 128, token after token |
 //! | `T` f32 | scales `d` |
 //! | `T` f32 | `d * sum(codes)` |
+//! | `T` f32 | the same of the first half of the codes |
 //!
 //! so a kernel reads it front to back. The codes are those of
 //! `kovar_core::quant::activation::quantize_activations`, biased because the x86 dot-product
@@ -19,7 +20,7 @@ use crate::pack::BLOCK_LEN;
 pub(crate) const CODE_BIAS: i32 = 128;
 
 /// Bytes per block and token.
-pub(crate) const BLOCK_BYTES: usize = BLOCK_LEN + 8;
+pub(crate) const BLOCK_BYTES: usize = BLOCK_LEN + 12;
 
 /// The parts of one block of a tile.
 #[derive(Clone, Copy)]
@@ -27,6 +28,7 @@ pub(crate) struct BlockParts {
     pub codes: usize,
     pub scales: usize,
     pub sums: usize,
+    pub half_sums: usize,
 }
 
 /// Byte offsets of the parts of block `b` in a tile of `tokens`.
@@ -38,6 +40,7 @@ pub(crate) fn parts(b: usize, tokens: usize) -> BlockParts {
         codes,
         scales,
         sums: scales + tokens * 4,
+        half_sums: scales + tokens * 8,
     }
 }
 
@@ -68,31 +71,37 @@ pub(crate) unsafe fn quantize(call: &QuantizeCall) {
                 &*first.cast::<[f32; BLOCK_LEN]>()
             };
             let mut codes = [0u8; BLOCK_LEN];
-            let (d, sum) = quantize_block(x, &mut codes);
+            let (d, sums) = quantize_block(x, &mut codes);
             // SAFETY: the parts of block `b` are inside the tile; f32s are written unaligned.
             unsafe {
                 let codes_at = call.out.add(parts.codes + t * BLOCK_LEN);
                 codes_at.cast::<[u8; BLOCK_LEN]>().write(codes);
-                write_scales(call.out, parts, t, d, sum);
+                write_scales(call.out, parts, t, d, sums);
             }
         }
     }
 }
 
-/// Writes `d` and `d * sum` of a token.
+/// Writes `d` and the scaled sums of a token, given the sums of the halves of its codes.
 ///
 /// # Safety
 /// The parts are inside the tile at `out`.
 #[inline(always)]
-pub(crate) unsafe fn write_scales(out: *mut u8, parts: BlockParts, t: usize, d: f32, sum: i32) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        out.add(parts.scales + 4 * t)
-            .cast::<f32>()
-            .write_unaligned(d);
-        out.add(parts.sums + 4 * t)
-            .cast::<f32>()
-            .write_unaligned(d * sum as f32);
+pub(crate) unsafe fn write_scales(
+    out: *mut u8,
+    parts: BlockParts,
+    t: usize,
+    d: f32,
+    sums: [i32; 2],
+) {
+    let [first, second] = sums;
+    for (at, value) in [
+        (parts.scales, d),
+        (parts.sums, d * (first + second) as f32),
+        (parts.half_sums, d * first as f32),
+    ] {
+        // SAFETY: by this function's contract.
+        unsafe { out.add(at + 4 * t).cast::<f32>().write_unaligned(value) };
     }
 }
 
@@ -107,23 +116,17 @@ pub(crate) unsafe fn scaled_sum<const S: usize>(
     t: usize,
     part: usize,
 ) -> f32 {
-    const HALF: usize = BLOCK_LEN / 2;
-    let at = 4 * t;
     // SAFETY: by this function's contract; f32s of a tile are read unaligned.
-    unsafe {
-        if S == 1 {
-            return x.add(parts.sums + at).cast::<f32>().read_unaligned();
-        }
-        let codes = x.add(parts.codes + t * BLOCK_LEN + part * HALF);
-        let codes = &*codes.cast::<[u8; HALF]>();
-        let sum: i32 = codes.iter().map(|&code| i32::from(code)).sum();
-        let d = x.add(parts.scales + at).cast::<f32>().read_unaligned();
-        d * (sum - CODE_BIAS * HALF as i32) as f32
+    let read = |at: usize| unsafe { x.add(at + 4 * t).cast::<f32>().read_unaligned() };
+    match (S, part) {
+        (1, _) => read(parts.sums),
+        (_, 0) => read(parts.half_sums),
+        _ => read(parts.sums) - read(parts.half_sums),
     }
 }
 
 #[inline(always)]
-fn quantize_block(x: &[f32; BLOCK_LEN], codes: &mut [u8; BLOCK_LEN]) -> (f32, i32) {
+fn quantize_block(x: &[f32; BLOCK_LEN], codes: &mut [u8; BLOCK_LEN]) -> (f32, [i32; 2]) {
     // Magnitudes compare as integers; a NaN is larger than any number, so it wins.
     let largest = x
         .iter()
@@ -133,15 +136,18 @@ fn quantize_block(x: &[f32; BLOCK_LEN], codes: &mut [u8; BLOCK_LEN]) -> (f32, i3
     let d = f32::from_bits(largest) / 127.0;
     if !(d > 0.0 && d.is_finite()) {
         codes.fill(CODE_BIAS as u8);
-        return (d, 0);
+        return (d, [0; 2]);
     }
-    let mut sum = 0;
-    for (code, value) in codes.iter_mut().zip(x) {
-        let q = (value / d).round_ties_even().clamp(-127.0, 127.0) as i32;
-        sum += q;
-        *code = (q + CODE_BIAS) as u8;
+    let mut sums = [0; 2];
+    let halves = codes.chunks_exact_mut(BLOCK_LEN / 2);
+    for ((codes, x), sum) in halves.zip(x.chunks_exact(BLOCK_LEN / 2)).zip(&mut sums) {
+        for (code, value) in codes.iter_mut().zip(x) {
+            let q = (value / d).round_ties_even().clamp(-127.0, 127.0) as i32;
+            *sum += q;
+            *code = (q + CODE_BIAS) as u8;
+        }
     }
-    (d, sum)
+    (d, sums)
 }
 
 #[cfg(test)]
@@ -227,6 +233,11 @@ mod tests {
                         assert_eq!(d.is_nan(), scales[b].is_nan(), "{case}");
                         assert!(d.is_nan() || d.to_bits() == scales[b].to_bits(), "{case}");
                         let scaled = scales[b] * sums[b] as f32;
+                        assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
+                        let half = expected[..BLOCK_LEN / 2].iter().map(|&e| i32::from(e));
+                        let half: i32 = half.sum();
+                        let (sum, scaled) =
+                            (f32_at(parts.half_sums + 4 * t), scales[b] * half as f32);
                         assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
                     }
                 }

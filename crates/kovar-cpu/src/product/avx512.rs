@@ -57,13 +57,13 @@ unsafe fn quantize(call: &QuantizeCall) {
                 if d > 0.0 && d.is_finite() {
                     q = round_quotients(x, d);
                 }
-                let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q[0], q[1]));
+                let sums = q.map(|q| _mm512_reduce_add_epi32(q));
                 let codes = call.out.add(parts.codes + t * BLOCK_LEN);
                 for (i, q) in q.into_iter().enumerate() {
                     let bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(q, bias));
                     _mm_storeu_si128(codes.add(16 * i).cast(), bytes);
                 }
-                activation::write_scales(call.out, parts, t, d, sum);
+                activation::write_scales(call.out, parts, t, d, sums);
             }
         }
     }
@@ -379,12 +379,16 @@ unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: u
             }
             if MIN {
                 for half in 0..S {
+                    let mut min = [_mm512_setzero_ps(); R];
                     for r in 0..R {
-                        let min = panel.add(r * step + mins_at(S) + half * LANES_BYTES);
-                        let min = _mm512_load_ps(min.cast());
-                        for t in 0..T {
-                            let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
-                            sums[t][r] = _mm512_fmadd_ps(min, _mm512_set1_ps(sum), sums[t][r]);
+                        let at = panel.add(r * step + mins_at(S) + half * LANES_BYTES);
+                        min[r] = _mm512_load_ps(at.cast());
+                    }
+                    for t in 0..T {
+                        let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                        let sum = _mm512_set1_ps(sum);
+                        for r in 0..R {
+                            sums[t][r] = _mm512_fmadd_ps(min[r], sum, sums[t][r]);
                         }
                     }
                 }

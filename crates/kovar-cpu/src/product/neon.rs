@@ -173,10 +173,10 @@ unsafe fn tile<const S: usize, const MIN: bool, const T: usize>(
             }
             if MIN {
                 for part in 0..S {
-                    for v in 0..VECTORS {
-                        let min = lanes(mins_at(S) + part * LANES_BYTES, v);
-                        for t in 0..T {
-                            let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                    for t in 0..T {
+                        let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                        for v in 0..VECTORS {
+                            let min = lanes(mins_at(S) + part * LANES_BYTES, v);
                             sums[t][v] = vfmaq_n_f32(sums[t][v], min, sum);
                         }
                     }

@@ -199,9 +199,9 @@ unsafe fn decode_codes<F: Format, L: LookUp>(
             Codes::Nibble2 => (nibble(), crumb(4), 4),
             Codes::Byte => ((line(q), 0, 0xff), none, 0),
         };
-        for i in 0..LINE {
-            let code = low.0[i] >> low.1 & low.2 | (high.0[i] >> high.1 & high.2) << high_at;
-            out[i] = match F::VALUES {
+        for (out, (low_bits, high_bits)) in out.iter_mut().zip(low.0.iter().zip(high.0)) {
+            let code = low_bits >> low.1 & low.2 | (high_bits >> high.1 & high.2) << high_at;
+            *out = match F::VALUES {
                 Values::Less(offset) => code.wrapping_sub(offset) as i8,
                 Values::Table(_) => code as i8,
             };

@@ -105,26 +105,52 @@ pub(super) unsafe fn scale_mul<V: Lanes>(
     unsafe { map::<V>(x, w, y, n, Scale::<V, true>(V::splat(factor))) }
 }
 
+/// What elements add to a sum; a method for the reason of [`Pointwise`].
+trait Term<V> {
+    /// # Safety
+    /// Needs a processor of the level of `V`.
+    unsafe fn add(&self, sum: V, x: V) -> V;
+}
+
+struct Itself;
+struct Square;
+
+impl<V: Lanes> Term<V> for Itself {
+    #[inline(always)]
+    unsafe fn add(&self, sum: V, x: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe { sum.add(x) }
+    }
+}
+
+impl<V: Lanes> Term<V> for Square {
+    #[inline(always)]
+    unsafe fn add(&self, sum: V, x: V) -> V {
+        // SAFETY: by the trait's contract.
+        unsafe { x.mul_add(x, sum) }
+    }
+}
+
+/// The sum of the terms of `x`, of which that of 0 is 0.
+///
 /// # Safety
 /// `x` is readable for `n` elements.
 #[inline(always)]
-pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
+unsafe fn total<V: Lanes>(x: *const f32, n: usize, term: impl Term<V>) -> f32 {
     // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
     unsafe {
         let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
         let mut i = 0;
         while i + 2 * V::N <= n {
-            let (a, b) = (V::load(x.add(i)), V::load(x.add(i + V::N)));
-            even = a.mul_add(a, even);
-            odd = b.mul_add(b, odd);
+            even = term.add(even, V::load(x.add(i)));
+            odd = term.add(odd, V::load(x.add(i + V::N)));
             i += 2 * V::N;
         }
         while i < n {
             let step = V::N.min(n - i);
             let mut last = [0f32; MAX_LANES];
             std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
-            let a = V::load(last.as_ptr());
-            even = a.mul_add(a, even);
+            even = term.add(even, V::load(last.as_ptr()));
             i += step;
         }
         even.add(odd).sum()
@@ -134,25 +160,17 @@ pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
 /// # Safety
 /// `x` is readable for `n` elements.
 #[inline(always)]
+pub(super) unsafe fn sum_squares<V: Lanes>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe { total::<V>(x, n, Square) }
+}
+
+/// # Safety
+/// `x` is readable for `n` elements.
+#[inline(always)]
 pub(super) unsafe fn sum<V: Lanes>(x: *const f32, n: usize) -> f32 {
-    // SAFETY: by this function's contract; the padded copy has `MAX_LANES` elements.
-    unsafe {
-        let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
-        let mut i = 0;
-        while i + 2 * V::N <= n {
-            even = even.add(V::load(x.add(i)));
-            odd = odd.add(V::load(x.add(i + V::N)));
-            i += 2 * V::N;
-        }
-        while i < n {
-            let step = V::N.min(n - i);
-            let mut last = [0f32; MAX_LANES];
-            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
-            even = even.add(V::load(last.as_ptr()));
-            i += step;
-        }
-        even.add(odd).sum()
-    }
+    // SAFETY: by this function's contract, on a processor of the level.
+    unsafe { total::<V>(x, n, Itself) }
 }
 
 /// # Safety

@@ -138,8 +138,6 @@ kernels! {
     fn elementwise::sum(x: *const f32, n: usize) -> f32;
     /// The sum of `x^2`.
     fn elementwise::sum_squares(x: *const f32, n: usize) -> f32;
-    /// The sum of `x`.
-    fn moments::row_sum(x: *const f32, n: usize) -> f32;
     /// The sums of `x - center` and of `(x - center)^2`.
     fn moments::row_deviations(x: *const f32, n: usize, center: f32) -> (f32, f32);
     /// `y = (x - center) * factor + shift`

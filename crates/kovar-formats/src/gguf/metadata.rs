@@ -199,6 +199,19 @@ impl Metadata {
         }
     }
 
+    /// An array of 8-bit integers, signed or not, as bytes.
+    ///
+    /// # Errors
+    /// The value is not an array of 8-bit integers.
+    pub fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, MetadataError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Array(Array::U8(v))) => Ok(Some(v.clone())),
+            Some(Value::Array(Array::I8(v))) => Ok(Some(v.iter().map(|&x| x as u8).collect())),
+            Some(other) => Err(wrong_kind(key, "array of u8", other)),
+        }
+    }
+
     /// An array of integers that fit `i32`.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ use crate::mmap::map_file;
 pub use error::{GgufError, GgufField};
 pub(crate) use metadata::Entry;
 pub use metadata::{Metadata, MetadataError};
-pub(crate) use split::{OpenSplitError, open_split};
+pub(crate) use split::{OpenSplitError, SPLIT_PREFIX, open_split, part_path};
 pub use split::{SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, SplitError};
 pub use stream::GgufStream;
 pub use tensor::TensorInfo;

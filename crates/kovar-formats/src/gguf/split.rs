@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Gguf, GgufError, MetadataError};
 
+/// What the keys of split files begin with.
+pub(crate) const SPLIT_PREFIX: &str = "split.";
 /// The metadata key of a part's number, counted from 0.
 pub const SPLIT_NO_KEY: &str = "split.no";
 /// The metadata key of the number of parts.
@@ -49,7 +51,7 @@ pub enum SplitError {
         source: GgufError,
     },
     /// The metadata of a part that tell its place are missing or of a wrong kind.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Metadata {
         /// The part.
         path: PathBuf,
@@ -123,7 +125,7 @@ struct Place {
 }
 
 /// The path of part `no` of `count` of the set whose parts begin with `prefix`.
-fn part_path(prefix: &Path, no: u32, count: u32) -> PathBuf {
+pub(crate) fn part_path(prefix: &Path, no: u32, count: u32) -> PathBuf {
     let mut path = OsString::from(prefix);
     path.push(suffix(no, count));
     path.into()

@@ -13,7 +13,7 @@ use super::value::{Array, Value};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
-use crate::replace::{ReplaceError, replace_file};
+use crate::replace::{PartialFile, ReplaceError, replace_file};
 
 const VERSION: u32 = 3;
 
@@ -348,8 +348,19 @@ impl GgufWriter {
         path: impl AsRef<Path>,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.stream_partial(path.as_ref(), fill)?
+            .persist()
+            .map_err(|error| GgufWriteError::from(error).into())
+    }
+
+    /// [`stream_file`](Self::stream_file) without putting the file into its place.
+    pub(crate) fn stream_partial<E: From<GgufWriteError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
+    ) -> Result<PartialFile, E> {
         let failed = |error| GgufWriteError::from(error).into();
-        replace_file(path.as_ref(), failed, |out| {
+        PartialFile::write(path, failed, |out| {
             let mut stream = self.stream(out)?;
             fill(&mut stream)?;
             stream.finish()?;

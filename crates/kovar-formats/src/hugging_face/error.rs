@@ -19,6 +19,12 @@ pub enum HuggingFaceError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The folder is not one of a model.
+    #[error("{} has no config.json, as the folder of a model has", path.display())]
+    NoConfig {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file is larger than any honest one.
     #[error("{} has {len} bytes, the most is {most}", path.display())]
     TooLarge {

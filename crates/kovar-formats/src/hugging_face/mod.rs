@@ -15,6 +15,7 @@ mod tokenizer;
 
 use std::path::Path;
 
+use crate::gguf::Value;
 use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
 use crate::safetensors::{SafeTensors, Shards};
 
@@ -22,33 +23,28 @@ use json::Config;
 
 pub use error::HuggingFaceError;
 
-pub(crate) const CONFIG: &str = "config.json";
+const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
-    let path = folder.join(CONFIG);
-    let Some(config) = Config::read(path.clone())? else {
-        return Err(HuggingFaceError::Open {
-            path,
-            source: std::io::ErrorKind::NotFound.into(),
-        }
-        .into());
+    let Some(config) = Config::read(folder.join(CONFIG))? else {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoConfig { path }.into());
     };
     let hyper = config::read(&config)?;
-    let mut metadata = hyper.metadata(&name_of(folder));
-    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
-    let (tensors, file_len) = match weights(folder)? {
-        Some(shards) => (tensors::read(&shards, &hyper)?, shards.file_len()),
-        None if tokenizer.is_empty() => {
-            return Err(HuggingFaceError::NoWeights {
-                path: folder.to_owned(),
-            }
-            .into());
-        }
-        None => (Vec::new(), 0),
+    let weights = match weights(folder)? {
+        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards.file_len())),
+        None => None,
     };
+    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
+    if weights.is_none() && tokenizer.is_empty() {
+        let path = folder.to_owned();
+        return Err(HuggingFaceError::NoWeights { path }.into());
+    }
+    let (tensors, file_len) = weights.unwrap_or_default();
+    let mut metadata = hyper.metadata(&name_of(folder));
     metadata.extend(tokenizer);
     ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)
 }
@@ -66,6 +62,17 @@ fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {
         Ok(file) => Ok(Some(file.into())),
         Err(source) => Err(HuggingFaceError::SafeTensors { path, source }),
     }
+}
+
+/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens; none if the
+/// folder has no `tokenizer.json`.
+pub(crate) fn tokenizer_metadata(
+    folder: &Path,
+    vocab_len: usize,
+) -> Result<Vec<(String, Value)>, HuggingFaceError> {
+    let path = folder.join(CONFIG);
+    let config = Config::read(path.clone())?.unwrap_or_else(|| Config::empty(path));
+    tokenizer::metadata(folder, &config, vocab_len)
 }
 
 /// The name of the folder, for people.

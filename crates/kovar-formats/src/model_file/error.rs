@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use crate::gguf::{GgufError, OpenSplitError, SplitError};
 use crate::hugging_face::HuggingFaceError;
+use crate::rwkv::RwkvError;
 
 /// Why a model could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,9 @@ pub enum ModelFileError {
     /// A Hugging Face folder is damaged or of a kind that kovar does not read.
     #[error(transparent)]
     HuggingFace(#[from] HuggingFaceError),
+    /// An RWKV-7 safetensors file cannot be read.
+    #[error(transparent)]
+    Rwkv(#[from] RwkvError),
     /// A key of the metadata was given twice.
     #[error("metadata {key:?} occurs twice")]
     DuplicateKey {

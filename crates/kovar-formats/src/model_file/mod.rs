@@ -14,9 +14,12 @@ use std::path::Path;
 use kovar_core::error::CodecError;
 use kovar_core::{DType, HostBytes};
 
-use crate::gguf::{DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, TensorInfo, Value, open_split};
+use crate::gguf::{
+    DEFAULT_ALIGNMENT, Entry, Gguf, Metadata, SPLIT_PREFIX, TensorInfo, Value, open_split,
+};
 use crate::hugging_face;
 use crate::index::{IndexError, NameIndex};
+use crate::rwkv;
 
 pub use error::ModelFileError;
 pub use lazy::{LazyTensor, TransformError};
@@ -36,6 +39,8 @@ pub enum ModelFormat {
     },
     /// A folder as Hugging Face's transformers writes it.
     HuggingFace,
+    /// A safetensors file of RWKV-7 under the names of its authors.
+    Rwkv,
 }
 
 impl fmt::Display for ModelFormat {
@@ -48,6 +53,7 @@ impl fmt::Display for ModelFormat {
                 write!(f, "GGUF version {version} in {parts} parts")
             }
             Self::HuggingFace => f.write_str("Hugging Face folder"),
+            Self::Rwkv => f.write_str("RWKV-7 safetensors"),
         }
     }
 }
@@ -82,8 +88,10 @@ pub struct ModelTensor {
 }
 
 impl ModelFile {
-    /// Opens the model at `path`: a GGUF file, any part of a split one, or the folder of a Hugging Face
-    /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`).
+    /// Opens the model at `path`: a GGUF file, any part of a split one, the folder of a Hugging Face
+    /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`), or a safetensors file
+    /// of RWKV-7 under the names of its authors (or the folder of one), with `tokenizer.json` or
+    /// `rwkv_vocab_v20230424.txt` beside it.
     ///
     /// Nothing is read but headers; see [`map_file`](crate::map_file) for what a mapping asks of the
     /// files.
@@ -101,9 +109,13 @@ impl ModelFile {
             found,
         };
         match attributes.len() {
-            _ if attributes.is_dir() => hugging_face::open(path),
+            _ if attributes.is_dir() => match rwkv::find(path) {
+                Some(file) => rwkv::open(&file),
+                None => hugging_face::open(path),
+            },
             _ if !attributes.is_file() => Err(kind("not a regular file")),
             0 => Err(kind("empty")),
+            _ if rwkv::is_safetensors(path) => rwkv::open(path),
             _ => Self::from_parts(open_split(path)?),
         }
     }
@@ -171,7 +183,7 @@ impl ModelFile {
             first.file_len = first.file_len.saturating_add(part.file_len);
             first.tensors.extend(part.tensors);
         }
-        let metadata = first.metadata.without("split.");
+        let metadata = first.metadata.without(SPLIT_PREFIX);
         Self::with_metadata(first.format, metadata, first.tensors, first.file_len)
     }
 
@@ -184,7 +196,7 @@ impl ModelFile {
     pub fn alignment(&self) -> u32 {
         match self.format {
             ModelFormat::Gguf { alignment, .. } => alignment,
-            ModelFormat::HuggingFace => DEFAULT_ALIGNMENT,
+            ModelFormat::HuggingFace | ModelFormat::Rwkv => DEFAULT_ALIGNMENT,
         }
     }
 

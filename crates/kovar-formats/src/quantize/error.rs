@@ -45,6 +45,12 @@ pub enum QuantizeError {
         /// The reason.
         source: CodecError,
     },
+    /// A split file would have more parts than the format can number.
+    #[error("the file would have {count} parts, the most is {}", u16::MAX)]
+    TooManyParts {
+        /// The number of parts.
+        count: usize,
+    },
     /// The caller stopped the conversion.
     #[error("stopped")]
     Stopped,

@@ -14,5 +14,5 @@ pub(crate) use plan::{FILE_TYPE_KEY, QUANTIZATION_VERSION, QUANTIZATION_VERSION_
 
 pub use error::QuantizeError;
 pub use mix::Mix;
-pub use plan::{Plan, TensorPlan, plan};
+pub use plan::{Plan, SplitLimit, TensorPlan, plan};
 pub use rule::{RuleError, TensorRule};

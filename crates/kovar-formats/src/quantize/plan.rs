@@ -1,15 +1,19 @@
 //! Which type each tensor of a file gets.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
 
 use kovar_core::DType;
 
 use super::convert::convert;
 use super::mix::{Mix, Place, fall_back};
 use super::{QuantizeError, TensorRule};
-use crate::gguf::{ALIGNMENT_KEY, GgufWriteError, GgufWriter, Value};
+use crate::gguf::{
+    ALIGNMENT_KEY, GgufWriteError, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_PREFIX,
+    SPLIT_TENSORS_KEY, Value, part_path,
+};
 use crate::model_file::{ModelFile, ModelTensor};
+use crate::replace::PartialFile;
 
 pub(crate) const FILE_TYPE_KEY: &str = "general.file_type";
 pub(crate) const QUANTIZATION_VERSION_KEY: &str = "general.quantization_version";
@@ -57,6 +61,15 @@ pub struct Plan<'a> {
     file: &'a ModelFile,
     mix: Mix,
     tensors: Vec<TensorPlan<'a>>,
+}
+
+/// How much goes into a part of a split file; a part has at least one tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SplitLimit {
+    /// The most tensors.
+    pub max_tensors: Option<usize>,
+    /// The most bytes of tensors.
+    pub max_bytes: Option<u64>,
 }
 
 /// A tensor and the type that it is to have.
@@ -250,32 +263,125 @@ impl<'a> Plan<'a> {
         threads: usize,
         progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), QuantizeError> {
-        let mut writer = self.writer()?;
-        for tensor in &self.tensors {
+        let (path, writer) = (path.as_ref(), self.writer(&[])?);
+        let file = self.write_partial(path, writer, 0..self.tensors.len(), threads, progress)?;
+        file.persist().map_err(GgufWriteError::from)?;
+        Ok(())
+    }
+
+    /// Writes the parts that `limit` asks for, as llama.cpp's `gguf-split` does: `out.gguf` becomes
+    /// `out-00001-of-00003.gguf` and so on, the metadata in the first. Otherwise as
+    /// [`write_file`](Self::write_file). Gives the paths of the parts.
+    ///
+    /// # Errors
+    /// Those of [`write_file`](Self::write_file), or there would be more than 65,535 parts. No file
+    /// is left or replaced then, unless one cannot be put into its place.
+    pub fn write_parts(
+        &self,
+        path: impl AsRef<Path>,
+        limit: SplitLimit,
+        threads: usize,
+        progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Vec<PathBuf>, QuantizeError> {
+        let parts = self.parts(limit);
+        let too_many = || QuantizeError::TooManyParts { count: parts.len() };
+        let count = u16::try_from(parts.len()).map_err(|_| too_many())?;
+        let tensors = i32::try_from(self.tensors.len()).map_err(|_| too_many())?;
+        let paths = self.part_paths(path, limit);
+        let mut files = Vec::with_capacity(parts.len());
+        for ((no, part), path) in (0u16..).zip(parts).zip(&paths) {
+            let place = [
+                (SPLIT_NO_KEY, no.into()),
+                (SPLIT_COUNT_KEY, count.into()),
+                (SPLIT_TENSORS_KEY, tensors.into()),
+            ];
+            let writer = match no {
+                0 => self.writer(&place)?,
+                _ => {
+                    let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
+                    for (key, value) in place {
+                        writer.metadata(key, value)?;
+                    }
+                    writer
+                }
+            };
+            files.push(self.write_partial(path, writer, part, threads, progress)?);
+        }
+        for file in files {
+            file.persist().map_err(GgufWriteError::from)?;
+        }
+        Ok(paths)
+    }
+
+    /// The paths of the files that [`write_parts`](Self::write_parts) writes.
+    pub fn part_paths(&self, path: impl AsRef<Path>, limit: SplitLimit) -> Vec<PathBuf> {
+        let path = path.as_ref();
+        let prefix = match path.extension() {
+            Some(extension) if extension == "gguf" => path.with_extension(""),
+            _ => path.to_owned(),
+        };
+        let count = u32::try_from(self.parts(limit).len()).unwrap_or(u32::MAX);
+        (0..count).map(|no| part_path(&prefix, no, count)).collect()
+    }
+
+    /// The tensors of each part.
+    fn parts(&self, limit: SplitLimit) -> Vec<Range<usize>> {
+        let most_tensors = limit.max_tensors.unwrap_or(usize::MAX).max(1);
+        let most_bytes = limit.max_bytes.unwrap_or(u64::MAX);
+        let alignment = u64::from(self.file.alignment());
+        let mut parts = Vec::new();
+        let (mut start, mut bytes) = (0, 0u64);
+        for (at, tensor) in self.tensors.iter().enumerate() {
+            let size = (tensor.bytes() as u64).next_multiple_of(alignment);
+            let is_full = at - start >= most_tensors || bytes.saturating_add(size) > most_bytes;
+            if is_full && at > start {
+                parts.push(start..at);
+                (start, bytes) = (at, 0);
+            }
+            bytes = bytes.saturating_add(size);
+        }
+        parts.push(start..self.tensors.len());
+        parts
+    }
+
+    fn write_partial(
+        &self,
+        path: &Path,
+        mut writer: GgufWriter,
+        part: Range<usize>,
+        threads: usize,
+        progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<PartialFile, QuantizeError> {
+        let tensors = self.tensors.get(part).unwrap_or_default();
+        for tensor in tensors {
             writer.tensor_later(tensor.tensor.name(), tensor.dtype, tensor.tensor.dims())?;
         }
-        writer.stream_file(path, |stream| {
-            for tensor in &self.tensors {
+        writer.stream_partial(path, |stream| {
+            for tensor in tensors {
                 convert(tensor, threads, progress, &mut |bytes| stream.data(bytes))?;
             }
             Ok(())
         })
     }
 
-    /// A writer with the metadata.
-    fn writer(&self) -> Result<GgufWriter, GgufWriteError> {
+    /// A writer with the metadata, and with `place` behind them.
+    fn writer(&self, place: &[(&str, Value)]) -> Result<GgufWriter, GgufWriteError> {
         let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
         let set: [(&str, Value); 2] = [
             (FILE_TYPE_KEY, self.mix.file_type().into()),
             (QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION.into()),
         ];
+        let is_kept = |key: &str| key != ALIGNMENT_KEY && !key.starts_with(SPLIT_PREFIX);
         let metadata = self.file.metadata();
-        for (key, value) in metadata.iter().filter(|(key, _)| *key != ALIGNMENT_KEY) {
+        for (key, value) in metadata.iter().filter(|(key, _)| is_kept(key)) {
             let replaced = set.iter().find(|(other, _)| *other == key);
             writer.metadata(key, replaced.map_or(value, |(_, value)| value).clone())?;
         }
         for (key, value) in set.into_iter().filter(|(key, _)| !metadata.contains(key)) {
             writer.metadata(key, value)?;
+        }
+        for (key, value) in place {
+            writer.metadata(*key, value.clone())?;
         }
         Ok(writer)
     }

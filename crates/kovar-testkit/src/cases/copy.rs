@@ -122,7 +122,11 @@ const POWERS: [u32; 12] = [0, 1, 3, 7, 8, 15, 16, 24, 31, 32, 53, 62];
 /// Integers near powers of two, of either sign, or small ones if the dtype doesn't hold them.
 fn whole(i: usize, dtype: DType) -> i64 {
     let near = (1i64 << POWERS[i % 12]) + (i / 24 % 5) as i64 - 2;
-    let signed = if i / 12 % 2 == 0 { near } else { -near };
+    let signed = if (i / 12).is_multiple_of(2) {
+        near
+    } else {
+        -near
+    };
     let (least, greatest) = match dtype {
         DType::I8 => (-128, 127),
         DType::U8 => (0, 255),
@@ -133,7 +137,7 @@ fn whole(i: usize, dtype: DType) -> i64 {
     };
     match signed {
         held if (least..=greatest).contains(&held) => held,
-        beyond if i % 2 == 0 => beyond.signum().max(0) * greatest,
+        beyond if i.is_multiple_of(2) => beyond.signum().max(0) * greatest,
         _ => (i % 2) as i64,
     }
 }

@@ -80,6 +80,22 @@ pub(super) fn tests() -> Vec<Case> {
                 }));
             }
         }
+        // Channels of one element: groups are rows.
+        for form in Form::ALL {
+            for (dims, groups) in [
+                (vec![3, 66, 1], 3),
+                (vec![2, 6, 1, 1], 2),
+                (vec![2, 2100, 1], 2),
+            ] {
+                cases.push(case(Norm {
+                    dims,
+                    groups,
+                    form,
+                    factors: vec![(dtype, Place::Input, Form::Contiguous); 2],
+                    ..base.clone()
+                }));
+            }
+        }
         for factor in FLOATS {
             for form in [Form::Contiguous, Form::Gaps, Form::Repeated] {
                 for count in [1, 2] {

@@ -1,10 +1,9 @@
 //! Cases of `upscale`.
 
-use kovar_core::DType;
 use kovar_core::ops::{Upscale, UpscaleMode};
 
-use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
-use crate::synthetic::Fill;
+use super::images::{Image, sweep};
+use super::{Case, sizes};
 
 /// Images and sizes of results.
 const SHAPES: [([usize; 4], [usize; 2]); 10] = [
@@ -37,59 +36,17 @@ const MODES: [(UpscaleMode, &str); 3] = [
 ];
 
 pub(super) fn tests() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for dtype in FLOATS {
-        for mode in MODES {
-            for shape in SHAPES {
-                let layout = (Form::Contiguous, Target::Fresh);
-                cases.push(case(dtype, mode, shape, layout, Fill::Gaussian(1.0)));
-            }
-            for fill in [Fill::Small, Fill::large(dtype)] {
-                let layout = (Form::Contiguous, Target::Fresh);
-                cases.push(case(dtype, mode, SHAPES[1], layout, fill));
-            }
-            for form in Form::ALL {
-                if form != Form::Contiguous {
-                    let layout = (form, Target::Fresh);
-                    cases.push(case(dtype, mode, SHAPES[1], layout, Fill::Gaussian(1.0)));
-                }
-                if !matches!(form, Form::Contiguous | Form::Repeated) {
-                    let layout = (Form::Contiguous, Target::Into(form));
-                    cases.push(case(dtype, mode, SHAPES[2], layout, Fill::Gaussian(1.0)));
-                }
-            }
-        }
-    }
-    cases
+    sweep(&MODES, &SHAPES, case)
 }
 
 pub(super) fn perf() -> Vec<Case> {
-    let shape = ([1, 256, 64, 64], [128, 128]);
-    let layout = (Form::Contiguous, Target::Fresh);
     MODES
         .into_iter()
-        .map(|mode| case(DType::F32, mode, shape, layout, Fill::Gaussian(1.0)))
+        .map(|mode| case(Image::new([1, 256, 64, 64]), mode, [128, 128]))
         .collect()
 }
 
-fn case(
-    dtype: DType,
-    (mode, mode_name): (UpscaleMode, &str),
-    (image, size): ([usize; 4], [usize; 2]),
-    (form, target): (Form, Target),
-    fill: Fill,
-) -> Case {
-    let mut shape = format!("{}to{},{mode_name}", sizes(&image), sizes(&size));
-    shape += match fill {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
-        _ => "",
-    };
-    let layout = format!("{}-{}", form.name(), target.name());
-    let labels = (lower(dtype), shape, layout);
-    Case::new("upscale", "upscale", labels, move |setup| {
-        let x = setup.operand("x", Place::Temp, dtype, &image, form, fill.clone())?;
-        setup.apply(Upscale { size, mode }, &[x], target)?;
-        Ok(())
-    })
+fn case(image: Image, (mode, mode_name): (UpscaleMode, &str), size: [usize; 2]) -> Case {
+    let shape = format!("{}to{},{mode_name}", sizes(&image.dims), sizes(&size));
+    image.case("upscale", Upscale { size, mode }.into(), shape)
 }

@@ -156,22 +156,42 @@ fn as_text<S: serde::Serializer>(failure: &Failure, serializer: S) -> Result<S::
     serializer.collect_str(failure)
 }
 
+/// How what no node writes comes to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operands {
+    /// Weights are prepared from host memory of any alignment, the rest is allocated and written.
+    #[default]
+    Allocated,
+    /// Weights are prepared from odd addresses, where tensors of a mapped file may lie, and the rest
+    /// is imported from such.
+    Imported,
+}
+
 /// Runs a case twice and compares.
-pub fn run_case(backend: &dyn Backend, case: &Case) -> Outcome {
+pub fn run_case(backend: &dyn Backend, case: &Case, operands: Operands) -> Outcome {
     let outcome = case
         .setup()
         .map_err(Failure::from)
-        .and_then(|setup| run_setup(backend, &setup, &case.name()));
+        .and_then(|setup| run_setup_on(backend, &setup, &case.name(), operands));
     outcome.unwrap_or_else(|reason| Outcome::Failed { reason })
 }
 
 /// Runs a setup twice and compares; the data follow from `name`.
 pub fn run_setup(backend: &dyn Backend, setup: &Setup, name: &str) -> Result<Outcome, Failure> {
+    run_setup_on(backend, setup, name, Operands::Allocated)
+}
+
+fn run_setup_on(
+    backend: &dyn Backend,
+    setup: &Setup,
+    name: &str,
+    operands: Operands,
+) -> Result<Outcome, Failure> {
     if let Some(reason) = unsupported(backend, &setup.graph) {
         return Ok(Outcome::Unsupported { reason });
     }
     let initial = setup.initial_bytes(name)?;
-    let placement = Placement::new(backend, setup, &initial)?;
+    let placement = Placement::new(backend, setup, &initial, operands)?;
     let program = compile(backend, &setup.graph, &placement)?;
 
     let first = run_once(backend, &placement, program.as_ref(), &setup.scalars)?;

@@ -7,6 +7,7 @@ use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, WeightUse};
 use kovar_core::error::DeviceError;
 use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
 
+use super::Operands;
 use crate::cases::Setup;
 
 /// Bytes of a guard band, at least.
@@ -33,12 +34,13 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Prepares the weights and allocates buffers for everything else. `initial` holds the bytes
-    /// of each storage by id.
+    /// Prepares the weights and allocates or imports everything else. `initial` holds the bytes of
+    /// each storage by id.
     pub(crate) fn new(
         backend: &dyn Backend,
         setup: &Setup,
         initial: &[Vec<u8>],
+        operands: Operands,
     ) -> Result<Self, DeviceError> {
         let graph = &setup.graph;
         let mut placement = Self {
@@ -49,10 +51,19 @@ impl Placement {
         };
         let alignment = backend.info().alignment.max(1);
         let mut arena = Vec::new();
+        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+        let written: Vec<StorageId> = nodes
+            .flat_map(|node| node.writes().map(|value| value.storage).collect::<Vec<_>>())
+            .collect();
         for id in setup.used_storages() {
+            let host = || host_bytes(&initial[id.index()], operands);
             match graph.storages()[id.index()].kind {
                 StorageKind::Weight => {
-                    let buffer = prepare(backend, graph, id, &initial[id.index()])?;
+                    let buffer = prepare(backend, graph, id, &host())?;
+                    placement.memory.bind(id, Binding { buffer, offset: 0 });
+                }
+                _ if operands == Operands::Imported && !written.contains(&id) => {
+                    let (buffer, _) = backend.import_host(&host())?;
                     placement.memory.bind(id, Binding { buffer, offset: 0 });
                 }
                 StorageKind::Temp | StorageKind::Output => arena.push(id),
@@ -133,11 +144,25 @@ fn extend_with_guard(image: &mut Vec<u8>, end: usize) {
     }
 }
 
+/// Bytes in host memory, at an odd address if they are to be imported.
+fn host_bytes(bytes: &[u8], operands: Operands) -> HostBytes {
+    let whole = |bytes| HostBytes::new(Arc::new(bytes));
+    if operands == Operands::Allocated {
+        return whole(bytes.to_vec());
+    }
+    let mut padded: Vec<u8> = Vec::with_capacity(bytes.len() + 2);
+    padded.resize(1 + (padded.as_ptr().addr() & 1), 0);
+    let range = padded.len()..padded.len() + bytes.len();
+    padded.extend_from_slice(bytes);
+    let shared = whole(padded);
+    shared.slice(range).unwrap_or(shared)
+}
+
 fn prepare(
     backend: &dyn Backend,
     graph: &Graph,
     id: StorageId,
-    bytes: &[u8],
+    bytes: &HostBytes,
 ) -> Result<Buffer, DeviceError> {
     let mut uses = Vec::new();
     for node in graph.node_ids().filter_map(|id| graph.node(id)) {
@@ -147,6 +172,20 @@ fn prepare(
             }
         }
     }
-    let bytes = HostBytes::new(Arc::new(bytes.to_vec()));
-    backend.prepare(&graph.storages()[id.index()], &bytes, &uses)
+    backend.prepare(&graph.storages()[id.index()], bytes, &uses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imported_bytes_lie_at_odd_addresses() {
+        for len in [0, 1, 7, 4096] {
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let host = host_bytes(&bytes, Operands::Imported);
+            assert_eq!(host.as_slice(), bytes);
+            assert_eq!(host.as_slice().as_ptr().addr() % 2, 1);
+        }
+    }
 }

@@ -50,7 +50,9 @@ impl Tokenizer {
             _ => match &self.algorithm {
                 Algorithm::World(world) => world.push_token_bytes(id, bytes),
                 Algorithm::Bpe(_) => bpe::push_token_bytes(text, bytes),
-                Algorithm::Spm(_) => spm::push_token_bytes(text, token_type, bytes),
+                Algorithm::Spm(_) | Algorithm::Unigram(_) => {
+                    spm::push_token_bytes(text, token_type, bytes)
+                }
             },
         }
         Ok(())
@@ -62,7 +64,11 @@ impl Tokenizer {
     /// [`TokenizerError::IdOutOfRange`]
     pub fn decode(&self, ids: &[u32], options: DecodeOptions) -> Result<Vec<u8>, TokenizerError> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
-        let mut strip = matches!(&self.algorithm, Algorithm::Spm(spm) if spm.adds_space_prefix());
+        let mut strip = match &self.algorithm {
+            Algorithm::Bpe(_) | Algorithm::World(_) => false,
+            Algorithm::Spm(spm) => spm.adds_space_prefix(),
+            Algorithm::Unigram(unigram) => unigram.adds_space_prefix(),
+        };
         for &id in ids {
             let start = bytes.len();
             self.append_token(id, options, &mut bytes)?;

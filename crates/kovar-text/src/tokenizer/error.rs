@@ -83,6 +83,14 @@ pub enum TokenizerError {
         /// Id of the token.
         id: u32,
     },
+    /// A precompiled normalisation is damaged.
+    #[error("{key} is damaged: {fault}")]
+    BadCharsmap {
+        /// The offending key.
+        key: &'static str,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// A token of type `byte` is not written `<0xHH>`.
     #[error("{key}: token {id} is of type byte but its text is {token:?}, not <0xHH>")]
     BadByteToken {

@@ -2,6 +2,7 @@
 
 mod bpe;
 mod byte_level;
+mod charsmap;
 mod decode;
 mod end;
 mod error;
@@ -10,6 +11,7 @@ mod pre;
 mod spec;
 mod special;
 mod spm;
+mod unigram;
 mod vocab;
 mod world;
 
@@ -18,8 +20,11 @@ use pre::Family;
 use spec::key;
 use special::{Part, SpecialTokens};
 use spm::Spm;
+use unigram::{Unigram, UnigramOptions};
 use vocab::Vocab;
 use world::World;
+
+use crate::grammar::{CompilerSlot, GrammarCompiler, GrammarError};
 
 pub use decode::DecodeOptions;
 pub use error::{TokenizerError, TokenizerWarning};
@@ -27,7 +32,7 @@ pub use spec::TokenizerSpec;
 pub use vocab::TokenType;
 
 /// The values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] accepts.
-pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama", "rwkv"];
+pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama", "rwkv", "t5"];
 
 /// How text becomes ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +61,16 @@ pub struct Tokenizer {
     end_ids: Vec<u32>,
     chat_template: Option<String>,
     warnings: Vec<TokenizerWarning>,
+    grammars: CompilerSlot,
+}
+
+/// What `tokenizer.ggml.model` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bpe,
+    Spm,
+    World,
+    Unigram,
 }
 
 #[derive(Debug)]
@@ -63,6 +78,19 @@ enum Algorithm {
     Bpe(Bpe),
     Spm(Spm),
     World(World),
+    Unigram(Unigram),
+}
+
+impl Kind {
+    /// SentencePiece's own unknown, begin and end ids, for files that leave them out.
+    fn default_ids(self) -> [Option<u32>; 3] {
+        match self {
+            Self::Bpe | Self::World => [None; 3],
+            Self::Spm => [Some(0), Some(1), Some(2)],
+            // T5's.
+            Self::Unigram => [Some(2), None, Some(1)],
+        }
+    }
 }
 
 impl Tokenizer {
@@ -72,10 +100,11 @@ impl Tokenizer {
     /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of unequal
     /// lengths, empty or repeated tokens, unknown token types, merges or ids that name no token.
     pub fn from_spec(spec: TokenizerSpec) -> Result<Self, TokenizerError> {
-        let (is_bpe, is_spm) = match spec.model.as_str() {
-            "gpt2" => (true, false),
-            "llama" => (false, true),
-            "rwkv" => (false, false),
+        let kind = match spec.model.as_str() {
+            "gpt2" => Kind::Bpe,
+            "llama" => Kind::Spm,
+            "rwkv" => Kind::World,
+            "t5" => Kind::Unigram,
             "" => return Err(TokenizerError::MissingKey { key: key::MODEL }),
             _ => {
                 return Err(TokenizerError::UnknownModel {
@@ -104,37 +133,46 @@ impl Tokenizer {
                 });
             }
         }
-        // SentencePiece's own ids, for files that leave them out.
-        let or_spm = |id: Option<u32>, default: u32| {
-            id.or((is_spm && vocab.text(default).is_some()).then_some(default))
+        let or_default = |id: Option<u32>, default: Option<u32>| {
+            id.or(default.filter(|&default| vocab.text(default).is_some()))
         };
-        let unknown = or_spm(spec.unknown, 0);
-        let bos = or_spm(spec.bos, 1);
-        let eos = or_spm(spec.eos, 2);
+        let defaults = kind.default_ids();
+        let unknown = or_default(spec.unknown, defaults[0]);
+        let bos = or_default(spec.bos, defaults[1]);
+        let eos = or_default(spec.eos, defaults[2]);
 
         let mut warnings = Vec::new();
-        let (algorithm, add_bos_default) = if is_bpe {
-            let rules = spec
-                .merges
-                .ok_or(TokenizerError::MissingKey { key: key::MERGES })?;
-            let family = family(spec.pre, &mut warnings)?;
-            let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
-            (Algorithm::Bpe(bpe), family.add_bos)
-        } else if !is_spm {
-            let world = World::new(&vocab, unknown, &mut warnings)?;
-            (Algorithm::World(world), false)
-        } else {
-            let scores = spec
-                .scores
-                .ok_or(TokenizerError::MissingKey { key: key::SCORES })?;
-            let prefix = spec.add_space_prefix.unwrap_or(true);
-            (
-                Algorithm::Spm(Spm::new(&vocab, scores, unknown, prefix)?),
-                true,
-            )
+        let missing = |key| TokenizerError::MissingKey { key };
+        let (algorithm, [add_bos_default, add_eos_default]) = match kind {
+            Kind::Bpe => {
+                let rules = spec.merges.ok_or(missing(key::MERGES))?;
+                let family = family(spec.pre, &mut warnings)?;
+                let bpe = Bpe::new(&vocab, family, &rules, &mut warnings)?;
+                (Algorithm::Bpe(bpe), [family.add_bos, false])
+            }
+            Kind::Spm => {
+                let scores = spec.scores.ok_or(missing(key::SCORES))?;
+                let prefix = spec.add_space_prefix.unwrap_or(true);
+                let spm = Spm::new(&vocab, scores, unknown, prefix)?;
+                (Algorithm::Spm(spm), [true, false])
+            }
+            Kind::World => {
+                let world = World::new(&vocab, unknown, &mut warnings)?;
+                (Algorithm::World(world), [false, false])
+            }
+            Kind::Unigram => {
+                let scores = spec.scores.ok_or(missing(key::SCORES))?;
+                let charsmap = spec.precompiled_charsmap.as_deref();
+                let options = UnigramOptions {
+                    add_dummy_prefix: spec.add_space_prefix.unwrap_or(false),
+                    remove_extra_whitespaces: spec.remove_extra_whitespaces.unwrap_or(false),
+                };
+                let unigram = Unigram::new(&vocab, &scores, unknown, charsmap, options)?;
+                (Algorithm::Unigram(unigram), [false, true])
+            }
         };
         let add_bos = spec.add_bos.unwrap_or(add_bos_default);
-        let add_eos = spec.add_eos.unwrap_or(false);
+        let add_eos = spec.add_eos.unwrap_or(add_eos_default);
         if add_bos && bos.is_none() {
             return Err(TokenizerError::MissingSpecialId {
                 flag: key::ADD_BOS,
@@ -149,7 +187,8 @@ impl Tokenizer {
         }
         let eot = spec.eot.or_else(|| end::guess_turn_end(&vocab));
         Ok(Self {
-            special: SpecialTokens::new(&vocab)?,
+            // Unigram finds user-defined tokens itself, while it prepares a text.
+            special: SpecialTokens::new(&vocab, kind != Kind::Unigram)?,
             end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom], &spec.eos_ids),
             vocab,
             algorithm,
@@ -161,16 +200,18 @@ impl Tokenizer {
             add_eos,
             chat_template: spec.chat_template,
             warnings,
+            grammars: CompilerSlot::default(),
         })
     }
 
     /// The ids of `text`.
     ///
-    /// Takes O(n log n) for n bytes.
+    /// Takes O(n log n) for n bytes; a unigram model takes O(n + m) for m occurrences of pieces.
     ///
     /// # Errors
     /// [`TokenizerError::TextTooLong`] for 4 GiB and more, [`TokenizerError::NoTokenForByte`] where a
-    /// SentencePiece vocabulary has neither a byte's token nor an unknown token.
+    /// SentencePiece vocabulary has neither a byte's token nor an unknown token,
+    /// [`TokenizerError::BadCharsmap`] where the text leads into a damaged part of a normalisation.
     pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>, TokenizerError> {
         if u32::try_from(text.len()).is_err() {
             return Err(TokenizerError::TextTooLong { len: text.len() });
@@ -188,6 +229,9 @@ impl Tokenizer {
                     spm.encode(&self.vocab, text, first, &mut ids)?;
                 }
                 (Part::Text(text), Algorithm::World(world)) => world.encode(text, &mut ids),
+                (Part::Text(text), Algorithm::Unigram(unigram)) => {
+                    unigram.encode(text, first, &mut ids)?;
+                }
             }
             first = matches!(part, Part::Token(_));
         }
@@ -259,6 +303,16 @@ impl Tokenizer {
     /// The Jinja source of the file's chat template.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
+    }
+
+    /// What compiles grammars for this vocabulary, made when it is first asked for.
+    pub(crate) fn grammar_compiler(&self) -> Result<&GrammarCompiler, GrammarError> {
+        self.grammars.get(self)
+    }
+
+    /// The tokens at which generation stops, in rising order; see [`Self::is_end_of_generation`].
+    pub fn end_ids(&self) -> &[u32] {
+        &self.end_ids
     }
 
     /// What a user should be told about this vocabulary.

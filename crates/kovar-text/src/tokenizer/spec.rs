@@ -20,6 +20,8 @@ pub(crate) mod key {
     pub const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
     pub const ADD_EOS: &str = "tokenizer.ggml.add_eos_token";
     pub const ADD_SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
+    pub const REMOVE_EXTRA_WHITESPACES: &str = "tokenizer.ggml.remove_extra_whitespaces";
+    pub const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
     pub const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
 }
 
@@ -29,14 +31,15 @@ pub(crate) mod key {
 /// (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>); `None` means that the key is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizerSpec {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece) or `rwkv`
-    /// (RWKV World).
+    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece's BPE), `t5`
+    /// (SentencePiece's unigram model) or `rwkv` (RWKV World).
     pub model: String,
     /// `tokenizer.ggml.pre`: how text is cut into words before merging (byte-level BPE only).
     pub pre: Option<String>,
     /// `tokenizer.ggml.tokens`: the text of every token, by id.
     pub tokens: Vec<String>,
-    /// `tokenizer.ggml.scores`: merge priority of every token, higher first (SentencePiece only).
+    /// `tokenizer.ggml.scores`: merge priority of every token, higher first, or its log probability
+    /// (SentencePiece only).
     pub scores: Option<Vec<f32>>,
     /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
     pub token_types: Option<Vec<i32>>,
@@ -62,6 +65,10 @@ pub struct TokenizerSpec {
     pub add_eos: Option<bool>,
     /// `tokenizer.ggml.add_space_prefix` (SentencePiece only)
     pub add_space_prefix: Option<bool>,
+    /// `tokenizer.ggml.remove_extra_whitespaces` (unigram only)
+    pub remove_extra_whitespaces: Option<bool>,
+    /// `tokenizer.ggml.precompiled_charsmap`: SentencePiece's normalisation (unigram only).
+    pub precompiled_charsmap: Option<Vec<u8>>,
     /// `tokenizer.chat_template`: Jinja source.
     pub chat_template: Option<String>,
 }
@@ -95,6 +102,8 @@ impl TokenizerSpec {
             add_bos: metadata.get_bool(key::ADD_BOS)?,
             add_eos: metadata.get_bool(key::ADD_EOS)?,
             add_space_prefix: metadata.get_bool(key::ADD_SPACE_PREFIX)?,
+            remove_extra_whitespaces: metadata.get_bool(key::REMOVE_EXTRA_WHITESPACES)?,
+            precompiled_charsmap: metadata.get_bytes(key::CHARSMAP)?,
             chat_template: text(key::CHAT_TEMPLATE)?,
         })
     }

@@ -52,10 +52,16 @@ impl Finder {
 }
 
 impl SpecialTokens {
-    pub fn new(vocab: &Vocab) -> Result<Self, TokenizerError> {
+    /// User-defined tokens are left to the algorithm if `cuts_user_defined` does not hold.
+    pub fn new(vocab: &Vocab, cuts_user_defined: bool) -> Result<Self, TokenizerError> {
+        let is_user_defined = |token_type| token_type == TokenType::UserDefined;
         Ok(Self {
-            user_defined: Finder::new(vocab, |token_type| token_type == TokenType::UserDefined)?,
-            all: Finder::new(vocab, TokenType::is_special)?,
+            user_defined: Finder::new(vocab, |token_type| {
+                cuts_user_defined && is_user_defined(token_type)
+            })?,
+            all: Finder::new(vocab, |token_type| {
+                token_type.is_special() && (cuts_user_defined || !is_user_defined(token_type))
+            })?,
         })
     }
 

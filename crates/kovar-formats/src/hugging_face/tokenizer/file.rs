@@ -62,6 +62,8 @@ pub(super) struct Model {
     pub(super) ignore_merges: bool,
     pub(super) dropout: Option<f64>,
     pub(super) unk_token: Option<String>,
+    /// Of a Unigram model.
+    pub(super) unk_id: Option<u64>,
     pub(super) continuing_subword_prefix: Option<String>,
     pub(super) end_of_word_suffix: Option<String>,
 }
@@ -77,7 +79,17 @@ impl Model {
 pub(super) enum Vocabulary {
     Map(Vec<(String, u64)>),
     /// Of a Unigram model.
-    Pieces,
+    Pieces(Vec<(String, f64)>),
+}
+
+impl Vocabulary {
+    /// Every token and its id.
+    pub(super) fn ids(&self) -> Box<dyn Iterator<Item = (&str, u64)> + '_> {
+        match self {
+            Self::Map(tokens) => Box::new(tokens.iter().map(|(text, id)| (text.as_str(), *id))),
+            Self::Pieces(pieces) => Box::new(pieces.iter().map(|(text, _)| text.as_str()).zip(0..)),
+        }
+    }
 }
 
 /// A merge rule; old files write both tokens as one text.
@@ -117,8 +129,11 @@ impl<'de> Deserialize<'de> for Vocabulary {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vocabulary, A::Error> {
-                while seq.next_element::<(String, f64)>()?.is_some() {}
-                Ok(Vocabulary::Pieces)
+                let mut pieces = Vec::new();
+                while let Some(piece) = seq.next_element()? {
+                    pieces.push(piece);
+                }
+                Ok(Vocabulary::Pieces(pieces))
             }
         }
 

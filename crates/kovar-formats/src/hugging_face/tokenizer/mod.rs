@@ -8,6 +8,7 @@ mod file;
 mod pre_tokenizer;
 mod special;
 mod spm;
+mod unigram;
 
 use std::path::Path;
 
@@ -56,7 +57,10 @@ pub(crate) fn metadata(
         "tokenizer.ggml.token_type".to_owned(),
         tokens.types.clone().into(),
     ));
-    metadata.extend(special::metadata(folder, model, &source, &tokens)?);
+    let mut special = special::metadata(folder, model, &source, &tokens)?;
+    // What the file itself says of its unknown token counts.
+    special.retain(|(key, _)| metadata.iter().all(|(own, _)| own != key));
+    metadata.extend(special);
     Ok(metadata)
 }
 
@@ -91,8 +95,12 @@ impl Source<'_> {
     /// GGUF's keys behind `tokenizer.ggml.` for this kind of tokenizer.
     fn kind(&self, tokens: &Tokens) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
         match self.json.model.kind() {
+            "BPE" if matches!(self.json.model.vocab, Vocabulary::Pieces(_)) => {
+                Err(self.unsupported("model.vocab", "a list"))
+            }
             "BPE" if self.json.model.byte_fallback => spm::metadata(self, tokens),
             "BPE" => bpe::metadata(self, tokens),
+            "Unigram" => unigram::metadata(self, tokens),
             other => Err(self.unsupported("model.type", format!("{other:?}"))),
         }
     }
@@ -101,9 +109,6 @@ impl Source<'_> {
     fn tokens(&self, vocab_len: usize) -> Result<Tokens, HuggingFaceError> {
         let mut texts: Vec<Option<&str>> = vec![None; vocab_len];
         let mut types = vec![token_type::UNUSED; vocab_len];
-        let Vocabulary::Map(vocab) = &self.json.model.vocab else {
-            return Err(self.unsupported("model.vocab", "a list"));
-        };
         let place = |text: &str, id: u64| {
             let at = usize::try_from(id).ok().filter(|&at| at < vocab_len);
             at.ok_or_else(|| HuggingFaceError::TokenId {
@@ -119,10 +124,10 @@ impl Source<'_> {
             second: second.to_owned(),
             id,
         };
-        for (text, id) in vocab {
-            let at = place(text, *id)?;
+        for (text, id) in self.json.model.vocab.ids() {
+            let at = place(text, id)?;
             if let Some(first) = texts[at].replace(text) {
-                return Err(taken(first, text, *id));
+                return Err(taken(first, text, id));
             }
             types[at] = self.plain_type(text);
         }
@@ -139,9 +144,7 @@ impl Source<'_> {
                 _ => {}
             }
             types[at] = match special {
-                true if self.json.model.unk_token.as_deref() == Some(content) => {
-                    token_type::UNKNOWN
-                }
+                true if self.is_unknown(content) => token_type::UNKNOWN,
                 true => token_type::CONTROL,
                 false => token_type::USER_DEFINED,
             };
@@ -165,11 +168,28 @@ impl Source<'_> {
         })
     }
 
-    fn plain_type(&self, text: &str) -> i32 {
+    /// Whether the token stands for text that has no other; byte-level vocabularies have one for any.
+    fn is_unknown(&self, text: &str) -> bool {
         let model = &self.json.model;
-        if model.byte_fallback && spm::is_byte_token(text) {
+        match &model.vocab {
+            Vocabulary::Map(_) => model.byte_fallback && model.unk_token.as_deref() == Some(text),
+            Vocabulary::Pieces(_) => self.unknown_piece() == Some(text),
+        }
+    }
+
+    /// The unknown token of a Unigram model.
+    fn unknown_piece(&self) -> Option<&str> {
+        let Vocabulary::Pieces(pieces) = &self.json.model.vocab else {
+            return None;
+        };
+        let id = usize::try_from(self.json.model.unk_id?).ok()?;
+        pieces.get(id).map(|(text, _)| text.as_str())
+    }
+
+    fn plain_type(&self, text: &str) -> i32 {
+        if self.json.model.byte_fallback && spm::is_byte_token(text) {
             token_type::BYTE
-        } else if model.byte_fallback && model.unk_token.as_deref() == Some(text) {
+        } else if self.is_unknown(text) {
             token_type::UNKNOWN
         } else {
             token_type::NORMAL

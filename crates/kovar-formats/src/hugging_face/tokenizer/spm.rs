@@ -11,7 +11,7 @@ use super::{Source, Tokens, token_type};
 use crate::gguf::Value;
 
 /// How SentencePiece writes a space.
-const SPACE: &str = "\u{2581}";
+pub(super) const SPACE: &str = "\u{2581}";
 
 /// The score of tokens that no rule makes, below all others.
 const UNMERGED: f32 = -1e9;
@@ -38,7 +38,8 @@ pub(super) fn metadata(
     ])
 }
 
-/// Whether a space is put before a text. Spaces must become U+2581, by the normaliser or by the
+/// Whether a space is put before a text. (GGUF has no word for `first`, which leaves it out behind
+/// special tokens: llama.cpp puts it there as well.) Spaces must become U+2581, by the normaliser or by the
 /// pre-tokenizer, and nothing else may happen to the text.
 fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
     let prepend = json!({"type": "Prepend", "prepend": SPACE});

@@ -1,0 +1,112 @@
+//! RWKV-7 models under the names of their authors: one safetensors file, with a tokenizer beside it.
+//!
+//! Sizes are those of the tensors, for there is no config. Tensors get GGUF's names and forms (small
+//! matrices are stored input-major and turned, the six mixes with the token before become one
+//! tensor), and the vocabulary becomes the keys `tokenizer.*`, as llama.cpp's converter has them.
+
+mod error;
+mod tensors;
+mod vocabulary;
+
+use std::path::{Path, PathBuf};
+
+use crate::gguf::Value;
+use crate::hugging_face;
+use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
+use crate::safetensors::SafeTensors;
+
+pub use error::RwkvError;
+
+use tensors::Sizes;
+
+/// A tensor that sets RWKV-7 apart from older versions and other models.
+const MARK: &str = "blocks.0.att.r_k";
+/// The end of the names of safetensors files.
+const EXTENSION: &str = "safetensors";
+/// The tokens that the files of llama.cpp say the context has; the sizes don't tell.
+const CONTEXT: u32 = 1 << 20;
+const NORM_EPS: f32 = 1e-5;
+
+/// The only safetensors file in `folder`, if it holds an RWKV-7 under these names.
+pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
+    let files = folder
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files = files.filter(|path| is_safetensors(path));
+    let path = files.next().filter(|_| files.next().is_none())?;
+    let file = SafeTensors::open(&path).ok()?;
+    file.tensor(MARK).map(|_| path)
+}
+
+/// Whether the file at `path` is a safetensors file by its name.
+pub(crate) fn is_safetensors(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == EXTENSION)
+}
+
+/// Reads the model in the file at `path`.
+pub(crate) fn open(path: &Path) -> Result<ModelFile, ModelFileError> {
+    let file = SafeTensors::open(path).map_err(|source| RwkvError::SafeTensors {
+        path: path.to_owned(),
+        source,
+    })?;
+    if file.tensor(MARK).is_none() {
+        return Err(RwkvError::NotRwkv7 {
+            path: path.to_owned(),
+            missing: MARK,
+        }
+        .into());
+    }
+    let sizes = Sizes::read(&file)?;
+    let tensors = tensors::read(&file, &sizes)?;
+    let mut metadata = metadata(path, &sizes);
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    metadata.extend(tokenizer(parent.unwrap_or(Path::new(".")), sizes.vocab)?);
+    ModelFile::new(ModelFormat::Rwkv, metadata, tensors, file.file_len() as u64)
+}
+
+fn metadata(path: &Path, sizes: &Sizes) -> Vec<(String, Value)> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let size = |size: usize| Value::from(u32::try_from(size).unwrap_or(u32::MAX));
+    let mut metadata: Vec<(String, Value)> = vec![
+        ("general.architecture".to_owned(), "rwkv7".into()),
+        ("general.name".to_owned(), name.into_owned().into()),
+    ];
+    let own: [(&str, Value); 13] = [
+        ("vocab_size", size(sizes.vocab)),
+        ("context_length", CONTEXT.into()),
+        ("embedding_length", size(sizes.width)),
+        ("block_count", size(sizes.layers)),
+        ("feed_forward_length", size(sizes.ffn)),
+        ("attention.head_count", size(0)),
+        ("attention.layer_norm_epsilon", NORM_EPS.into()),
+        ("wkv.head_size", size(sizes.head)),
+        ("token_shift_count", size(2)),
+        ("attention.decay_lora_rank", size(sizes.decay_rank)),
+        ("attention.iclr_lora_rank", size(sizes.rate_rank)),
+        (
+            "attention.value_residual_mix_lora_rank",
+            size(sizes.value_rank),
+        ),
+        ("attention.gate_lora_rank", size(sizes.gate_rank)),
+    ];
+    metadata.extend(own.map(|(key, value)| (format!("rwkv7.{key}"), value)));
+    metadata
+}
+
+/// The keys `tokenizer.*` of the tokenizer in `folder`.
+fn tokenizer(folder: &Path, tokens: usize) -> Result<Vec<(String, Value)>, ModelFileError> {
+    let metadata = hugging_face::tokenizer_metadata(folder, tokens)?;
+    if !metadata.is_empty() {
+        return Ok(metadata);
+    }
+    let world = vocabulary::metadata(&folder.join(vocabulary::FILE), tokens)?;
+    world.ok_or_else(|| {
+        let folder = folder.to_owned();
+        let vocabulary = vocabulary::FILE;
+        RwkvError::NoTokenizer { folder, vocabulary }.into()
+    })
+}

@@ -1,0 +1,251 @@
+//! Tensors: from the names of RWKV-7's authors to GGUF's, with the changes that GGUF makes to them.
+
+use std::collections::HashSet;
+
+use kovar_core::DType;
+
+use super::RwkvError;
+use crate::model_file::{LazyTensor, ModelTensor, TransformError};
+use crate::safetensors::{SafeTensorInfo, SafeTensors};
+
+/// The sizes of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) vocab: usize,
+    pub(super) width: usize,
+    pub(super) layers: usize,
+    pub(super) head: usize,
+    pub(super) ffn: usize,
+    pub(super) decay_rank: usize,
+    pub(super) rate_rank: usize,
+    pub(super) value_rank: usize,
+    pub(super) gate_rank: usize,
+}
+
+/// How a tensor changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// A matrix, as it is.
+    None,
+    /// Of any dims: F32 in one dim.
+    Vector,
+    /// F32 `[1, 1, n]`.
+    Mix,
+    /// Rows and columns exchanged.
+    Turn,
+    /// The same, as F32.
+    TurnF32,
+}
+
+use Change::{Mix, None as Same, Turn, TurnF32, Vector};
+
+/// Tensors outside the blocks before them, and GGUF's names for them.
+const BEFORE: &[(&str, &str, Change)] = &[
+    ("emb.weight", "token_embd.weight", Same),
+    ("blocks.0.ln0.weight", "token_embd_norm.weight", Vector),
+    ("blocks.0.ln0.bias", "token_embd_norm.bias", Vector),
+];
+
+/// Tensors behind the blocks.
+const AFTER: &[(&str, &str, Change)] = &[
+    ("ln_out.weight", "output_norm.weight", Vector),
+    ("ln_out.bias", "output_norm.bias", Vector),
+    ("head.weight", "output.weight", Same),
+];
+
+/// Tensors of a block, `blocks.N.NAME`, and GGUF's names for them, `blk.N.NAME`.
+const BLOCK: &[(&str, &str, Change)] = &[
+    ("ln1.weight", "attn_norm.weight", Vector),
+    ("ln1.bias", "attn_norm.bias", Vector),
+    ("ln2.weight", "attn_norm_2.weight", Vector),
+    ("ln2.bias", "attn_norm_2.bias", Vector),
+    ("att.ln_x.weight", "time_mix_ln.weight", Vector),
+    ("att.ln_x.bias", "time_mix_ln.bias", Vector),
+    ("att.w0", "time_mix_w0.weight", Vector),
+    ("att.w1", "time_mix_w1.weight", TurnF32),
+    ("att.w2", "time_mix_w2.weight", TurnF32),
+    ("att.a0", "time_mix_a0.weight", Vector),
+    ("att.a1", "time_mix_a1.weight", Turn),
+    ("att.a2", "time_mix_a2.weight", Turn),
+    ("att.v0", "time_mix_v0.weight", Vector),
+    ("att.v1", "time_mix_v1.weight", Turn),
+    ("att.v2", "time_mix_v2.weight", Turn),
+    ("att.g1", "time_mix_g1.weight", Turn),
+    ("att.g2", "time_mix_g2.weight", Turn),
+    ("att.k_k", "time_mix_k_k.weight", Vector),
+    ("att.k_a", "time_mix_k_a.weight", Vector),
+    ("att.r_k", "time_mix_r_k.weight", Vector),
+    ("att.receptance.weight", "time_mix_receptance.weight", Same),
+    ("att.key.weight", "time_mix_key.weight", Same),
+    ("att.value.weight", "time_mix_value.weight", Same),
+    ("att.output.weight", "time_mix_output.weight", Same),
+    ("ffn.x_k", "channel_mix_lerp_k.weight", Mix),
+    ("ffn.key.weight", "channel_mix_key.weight", Same),
+    ("ffn.value.weight", "channel_mix_value.weight", Same),
+];
+
+/// The mixes with the token before that are one tensor in GGUF, in its order.
+const MIXES: [&str; 6] = ["x_r", "x_w", "x_k", "x_v", "x_a", "x_g"];
+const FUSED: &str = "time_mix_lerp_fused.weight";
+
+impl Sizes {
+    /// The sizes of the tensors in `file`.
+    pub(super) fn read(file: &SafeTensors) -> Result<Self, RwkvError> {
+        let matrix = |name: &str| match require(file, name)?.dims() {
+            &[rows, columns] if rows > 0 && columns > 0 => Ok((rows, columns)),
+            dims => Err(RwkvError::TensorDims {
+                tensor: name.to_owned(),
+                dims: dims.to_vec(),
+                rule: "it must be a matrix",
+            }),
+        };
+        let (vocab, width) = matrix("emb.weight")?;
+        let (_, head) = matrix("blocks.0.att.r_k")?;
+        let (ffn, _) = matrix("blocks.0.ffn.key.weight")?;
+        let rank = |name: &str| matrix(name).map(|(_, rank)| rank);
+        let rate_rank = rank("blocks.0.att.a1")?;
+        let layers = file
+            .tensors()
+            .filter(|tensor| is_first_of_block(tensor.name()));
+        let layers = layers.count();
+        Ok(Self {
+            vocab,
+            width,
+            layers,
+            head,
+            ffn,
+            decay_rank: rank("blocks.0.att.w1")?,
+            rate_rank,
+            value_rank: match layers {
+                1 => rate_rank,
+                _ => rank("blocks.1.att.v1")?,
+            },
+            gate_rank: rank("blocks.0.att.g1")?,
+        })
+    }
+}
+
+/// Whether a tensor is the one by which blocks are counted.
+fn is_first_of_block(name: &str) -> bool {
+    name.starts_with("blocks.") && name.ends_with(".att.r_k")
+}
+
+fn require<'f>(file: &'f SafeTensors, name: &str) -> Result<&'f SafeTensorInfo, RwkvError> {
+    file.tensor(name).ok_or_else(|| RwkvError::MissingTensor {
+        tensor: name.to_owned(),
+    })
+}
+
+/// The tensors of `file` as GGUF has them.
+pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>, RwkvError> {
+    let mut used = HashSet::new();
+    let mut tensors = Vec::new();
+    let mut add = |name: String, to: String, change| -> Result<(), RwkvError> {
+        let data = changed(require(file, &name)?, change)?;
+        tensors.push(ModelTensor::new(to, data));
+        used.insert(name);
+        Ok(())
+    };
+    for &(from, to, change) in BEFORE {
+        add(from.to_owned(), to.to_owned(), change)?;
+    }
+    for layer in 0..sizes.layers {
+        for &(from, to, change) in BLOCK {
+            // The first block has no value before its own; llama.cpp wants the tensors, so those of
+            // the rate stand in for them.
+            let from = match (layer, from) {
+                (0, "att.v0") => "att.a0",
+                (0, "att.v1") => "att.a1",
+                (0, "att.v2") => "att.a2",
+                _ => from,
+            };
+            add(
+                format!("blocks.{layer}.{from}"),
+                format!("blk.{layer}.{to}"),
+                change,
+            )?;
+        }
+    }
+    for &(from, to, change) in AFTER {
+        add(from.to_owned(), to.to_owned(), change)?;
+    }
+    for layer in 0..sizes.layers {
+        let names = MIXES.map(|name| format!("blocks.{layer}.att.{name}"));
+        tensors.push(ModelTensor::new(
+            format!("blk.{layer}.{FUSED}"),
+            fused(file, &names)?,
+        ));
+        used.extend(names);
+    }
+    used.extend(["v0", "v1", "v2"].map(|name| format!("blocks.0.att.{name}")));
+    match file.tensors().find(|tensor| !used.contains(tensor.name())) {
+        Some(tensor) => Err(RwkvError::UnknownTensor {
+            tensor: tensor.name().to_owned(),
+        }),
+        None => Ok(tensors),
+    }
+}
+
+/// Floats as they are in the file.
+fn floats(tensor: &SafeTensorInfo) -> Result<(DType, LazyTensor), RwkvError> {
+    let dtype = tensor.dtype().to_dtype().filter(|dtype| dtype.is_float());
+    let dtype = dtype.ok_or_else(|| RwkvError::TensorDType {
+        tensor: tensor.name().to_owned(),
+        dtype: tensor.dtype(),
+    })?;
+    if tensor.dims().contains(&0) {
+        return Err(RwkvError::TensorDims {
+            tensor: tensor.name().to_owned(),
+            dims: tensor.dims().to_vec(),
+            rule: "no dim may be 0",
+        });
+    }
+    let data = LazyTensor::new(dtype, tensor.dims(), tensor.bytes());
+    Ok((dtype, data.map_err(transform_error(tensor, dtype))?))
+}
+
+fn transform_error(
+    tensor: &SafeTensorInfo,
+    dtype: DType,
+) -> impl FnOnce(TransformError) -> RwkvError {
+    let tensor = tensor.name().to_owned();
+    move |source| RwkvError::Transform {
+        tensor,
+        dtype,
+        source,
+    }
+}
+
+fn changed(tensor: &SafeTensorInfo, change: Change) -> Result<LazyTensor, RwkvError> {
+    let (dtype, data) = floats(tensor)?;
+    let n = data.elements();
+    let changed = match change {
+        Change::None => Ok(data),
+        Change::Vector => data.cast(DType::F32).and_then(|data| data.reshape(&[n])),
+        Change::Mix => data
+            .cast(DType::F32)
+            .and_then(|data| data.reshape(&[1, 1, n])),
+        Change::Turn => data.transpose(),
+        Change::TurnF32 => data.cast(DType::F32).and_then(LazyTensor::transpose),
+    };
+    changed.map_err(transform_error(tensor, dtype))
+}
+
+/// The tensors of these names in one, F32 `[6, 1, 1, n]`.
+fn fused(file: &SafeTensors, names: &[String; 6]) -> Result<LazyTensor, RwkvError> {
+    let mut parts = Vec::with_capacity(names.len());
+    for name in names {
+        let tensor = require(file, name)?;
+        let (dtype, data) = floats(tensor)?;
+        let n = data.elements();
+        let part = data
+            .cast(DType::F32)
+            .and_then(|data| data.reshape(&[1, 1, 1, n]));
+        parts.push(part.map_err(transform_error(tensor, dtype))?);
+    }
+    LazyTensor::concat(parts).map_err(|source| RwkvError::Transform {
+        tensor: names.join(", "),
+        dtype: DType::F32,
+        source,
+    })
+}

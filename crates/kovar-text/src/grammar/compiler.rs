@@ -1,0 +1,162 @@
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
+use llguidance::{Matcher, ParserFactory};
+
+use super::error::message;
+use super::{Constraint, Grammar, GrammarError, GrammarKind};
+use crate::tokenizer::{TokenType, Tokenizer};
+
+/// Tokens of more bytes are never chosen under a grammar: the trie is built by a recursion over them.
+const MAX_TOKEN_LEN: usize = 128;
+
+/// The stack of the thread that compiles, in bytes; pages that it does not touch take no memory.
+const COMPILER_STACK: usize = 256 << 20;
+
+/// Between the parts of JSON: a model may write some white space, but not go on with it for ever.
+const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{0,16}";
+
+/// How llguidance begins to say that nothing may follow.
+const NO_EXTENSION: &str = "NoExtension";
+
+/// The schema's own key for what only llguidance knows.
+const OPTIONS_KEY: &str = "x-guidance";
+
+/// Compiles grammars for one vocabulary.
+pub(crate) struct GrammarCompiler {
+    factory: ParserFactory,
+    /// The id that stands for the end of a text: one behind the last of the vocabulary.
+    end: u32,
+}
+
+impl GrammarCompiler {
+    pub fn new(tokenizer: &Tokenizer) -> Result<Self, GrammarError> {
+        let end = tokenizer.vocab_len() as u32;
+        let mut words = Vec::with_capacity(tokenizer.vocab_len() + 1);
+        for id in 0..end {
+            words.push(word(tokenizer, id));
+        }
+        words.push(special("<end of the text>"));
+        let info = TokRxInfo::new(end + 1, end);
+        let environment: TokEnv = Arc::new(ApproximateTokEnv::new(TokTrie::from(&info, &words)));
+        let mut factory = ParserFactory::new_simple(&environment).map_err(|error| {
+            let source = message(error);
+            GrammarError::Vocabulary { source }
+        })?;
+        *factory.limits_mut() = ParserLimits {
+            max_grammar_size: 200_000,
+            max_lexer_states: 100_000,
+            verbose_errors: false,
+            ..ParserLimits::default()
+        };
+        factory.quiet();
+        Ok(Self { factory, end })
+    }
+
+    /// A constraint at the beginning of a text.
+    ///
+    /// # Errors
+    /// [`GrammarError::Invalid`], [`GrammarError::Thread`]
+    pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, GrammarError> {
+        // The compiler recurses along chains of rules, whose length only that of the text bounds.
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(COMPILER_STACK);
+            let thread = thread
+                .spawn_scoped(scope, || self.compile_here(grammar))
+                .map_err(|source| GrammarError::Thread { source })?;
+            match thread.join() {
+                Ok(compiled) => compiled,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    fn compile_here(&self, grammar: &Grammar) -> Result<Constraint, GrammarError> {
+        let kind = grammar.kind();
+        let text = grammar.text();
+        let compiled = match kind {
+            GrammarKind::Lark => TopLevelGrammar::from_lark(text.to_owned()),
+            GrammarKind::Regex => TopLevelGrammar::from_regex(text),
+            GrammarKind::JsonSchema => TopLevelGrammar::from_json_schema(schema(text)?),
+        };
+        let invalid = |error: &dyn std::fmt::Display| GrammarError::Invalid {
+            kind,
+            source: message(error),
+        };
+        let parser = self.factory.create_parser(compiled);
+        let mut matcher = Matcher::new(Ok(parser.map_err(|error| invalid(&error))?));
+        // What nothing satisfies shows when the first token is asked for.
+        match matcher.compute_mask() {
+            Ok(_) => Ok(Constraint::new(matcher, kind, self.end)),
+            Err(error) if error.to_string().starts_with(NO_EXTENSION) => {
+                Err(GrammarError::Unsatisfiable { kind })
+            }
+            Err(error) => Err(invalid(&error)),
+        }
+    }
+}
+
+/// The schema, with bounded white space between its parts unless it says otherwise.
+fn schema(text: &str) -> Result<serde_json::Value, GrammarError> {
+    let mut schema: serde_json::Value =
+        serde_json::from_str(text).map_err(|source| GrammarError::NotJson { source })?;
+    if let Some(schema) = schema.as_object_mut() {
+        schema
+            .entry(OPTIONS_KEY)
+            .or_insert_with(|| serde_json::json!({ "whitespace_pattern": WHITE_SPACE }));
+    }
+    Ok(schema)
+}
+
+/// What a token adds to the text, as the trie takes it.
+fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
+    let text = tokenizer.token_text(id).unwrap_or_default();
+    let word = match tokenizer.token_type(id) {
+        Some(TokenType::Control | TokenType::Unknown) => special(text),
+        Some(TokenType::Unused) | None => Vec::new(),
+        // A byte of this value at the beginning would mark a special token.
+        _ => match tokenizer.token_bytes(id) {
+            Ok(bytes) if bytes.first() != Some(&TokTrie::SPECIAL_TOKEN_MARKER) => bytes,
+            _ => Vec::new(),
+        },
+    };
+    if word.len() > MAX_TOKEN_LEN {
+        return Vec::new();
+    }
+    word
+}
+
+/// A token that only a grammar that names it allows.
+fn special(text: &str) -> Vec<u8> {
+    [&[TokTrie::SPECIAL_TOKEN_MARKER], text.as_bytes()].concat()
+}
+
+/// Where a tokenizer keeps its compiler, once a grammar was asked for.
+#[derive(Default)]
+pub(crate) struct CompilerSlot(OnceLock<GrammarCompiler>);
+
+impl CompilerSlot {
+    /// The compiler for `tokenizer`, whose slot this is.
+    ///
+    /// # Errors
+    /// [`GrammarError::Vocabulary`]
+    pub fn get(&self, tokenizer: &Tokenizer) -> Result<&GrammarCompiler, GrammarError> {
+        if let Some(compiler) = self.0.get() {
+            return Ok(compiler);
+        }
+        let compiler = GrammarCompiler::new(tokenizer)?;
+        Ok(self.0.get_or_init(|| compiler))
+    }
+}
+
+impl fmt::Debug for CompilerSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.0.get() {
+            Some(_) => "built",
+            None => "not built",
+        };
+        write!(f, "CompilerSlot({state})")
+    }
+}
