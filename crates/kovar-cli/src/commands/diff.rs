@@ -81,6 +81,9 @@ struct Difference {
     failed: bool,
 }
 
+/// Takes what a node of a segment wrote.
+type Take<'t> = dyn FnMut(&Evaluated<'_>, NodeRef<'_>, Vec<f64>) -> anyhow::Result<()> + 't;
+
 impl Diff {
     /// Runs the command.
     ///
@@ -133,11 +136,7 @@ impl Diff {
     }
 
     /// Runs the step on `devices` and hands over what each node writes.
-    fn observe(
-        &self,
-        devices: &str,
-        take: &mut dyn FnMut(&Evaluated<'_>, NodeRef<'_>, Vec<f64>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    fn observe(&self, devices: &str, take: &mut Take<'_>) -> anyhow::Result<()> {
         let mut args = self.run.clone();
         args.device.device = Some(devices.to_owned());
         let file = load::open(&args.model.model)?;
