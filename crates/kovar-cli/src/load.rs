@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use kovar::text::TokenizerWarning;
-use kovar::{Gguf, LanguageModel, Model, ModelFile, ModelFileError, OpenError, Tokenizer};
+use kovar::{Gguf, LanguageModel, Model, ModelFile, ModelFileError, Tokenizer};
 
-use crate::args::{ModelSource, RunArgs, devices_error};
+use crate::args::{ModelSource, RunArgs};
 use crate::diagnostics::note;
 use crate::{format, hints, progress};
 
@@ -44,9 +44,10 @@ fn open_path(path: &Path) -> anyhow::Result<ModelFile> {
 pub fn model(file: ModelFile, args: &RunArgs) -> anyhow::Result<Model> {
     let start = Instant::now();
     args.device.warn();
-    let devices = kovar::devices(&args.device.options()).map_err(devices_error)?;
+    let devices = args.devices()?;
+    let options = args.options(&devices)?;
     let spinner = progress::spinner(loading(&file, args));
-    let loaded = Model::load(file, devices, &args.options());
+    let loaded = Model::load(file, devices, &options);
     spinner.finish_and_clear();
     let model = loaded.with_context(|| cannot_load(args))?;
     tell_context(&model);
@@ -67,13 +68,12 @@ pub fn language_model(
     if !quiet {
         args.device.warn();
     }
+    let devices = args.devices()?;
+    let options = args.options(&devices)?;
     let spinner = progress::spinner(loading(&file, args));
-    let loaded = kovar::load(file, &args.options(), &args.device.options());
+    let loaded = LanguageModel::load(file, devices, &options);
     spinner.finish_and_clear();
-    let model = loaded.map_err(|error| match error {
-        OpenError::Devices(error) => devices_error(error),
-        error => anyhow::Error::new(error).context(cannot_load(args)),
-    })?;
+    let model = loaded.with_context(|| cannot_load(args))?;
     if !quiet {
         tell_warnings(&model.tokenizer);
         tell_context(&model.model);

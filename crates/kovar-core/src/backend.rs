@@ -310,6 +310,13 @@ pub trait Backend: Send + Sync + fmt::Debug {
         weight.bytes
     }
 
+    /// Whether all of `uses` can read a weight that is bound to its plain bytes in ordinary memory
+    /// of the device, where it lies for a part of a run.
+    fn streams(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> bool {
+        let _ = (weight, uses);
+        true
+    }
+
     /// Compiles nodes whose storages are bound in `memory`.
     fn compile(
         &self,

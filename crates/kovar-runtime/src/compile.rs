@@ -1,7 +1,9 @@
 //! Runs the passes over a graph.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageKind};
 
 use crate::arena::Running;
@@ -9,8 +11,11 @@ use crate::check;
 use crate::cost::LinkRates;
 use crate::device::DeviceSet;
 use crate::error::CompileError;
+use crate::explain::explain;
+use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
+use crate::homes::Homes;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
@@ -31,6 +36,12 @@ pub struct Policy {
     pub strict: bool,
     /// What copies between devices are taken to cost.
     pub link: LinkRates,
+    /// Which kind of device is preferred where no pin decides.
+    pub favour: Favour,
+    /// What does not leave the CPU.
+    pub thresholds: Thresholds,
+    /// The most nodes in a segment; with 1, an observed run shows the result of each node.
+    pub max_segment_nodes: Option<NonZeroUsize>,
 }
 
 impl Default for Policy {
@@ -40,6 +51,9 @@ impl Default for Policy {
             check_plan: cfg!(debug_assertions),
             strict: false,
             link: LinkRates::default(),
+            favour: Favour::default(),
+            thresholds: Thresholds::default(),
+            max_segment_nodes: None,
         }
     }
 }
@@ -89,6 +103,7 @@ pub fn forecast(
     let passes = run_passes(graph, session, policy, &guard.running)?;
     Ok(Forecast {
         memory: forecast::memory(shared, graph, &passes),
+        nodes: explain(graph, &passes, session.devices(), session.homes())?,
         lost_pins: passes.placement.lost_pins().to_vec(),
         schedule: passes.schedule,
     })
@@ -112,7 +127,7 @@ fn run_passes(
     }
     let mut avoided = DeviceSet::default();
     loop {
-        let passes = place_and_plan(graph, session, policy, avoided)?;
+        let passes = place_and_plan(graph, session.devices(), session.homes(), policy, avoided)?;
         let over = forecast::over_budget(shared, running, graph, &passes, session.homes());
         let Some((device, over)) = over else {
             warn_of_lost_pins(&passes.placement, policy)?;
@@ -136,21 +151,24 @@ fn warn_of_lost_pins(placement: &Placement, policy: &Policy) -> Result<(), Compi
     Ok(())
 }
 
-fn place_and_plan(
+pub(crate) fn place_and_plan(
     graph: &Graph,
-    session: &Session,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
     policy: &Policy,
     avoided: DeviceSet,
 ) -> Result<Passes, CompileError> {
-    let devices = session.devices();
     let liveness = liveness::analyse(graph)?;
     let rules = Rules {
-        homes: session.homes(),
+        homes,
         link: policy.link,
+        favour: policy.favour,
+        thresholds: policy.thresholds,
         avoided,
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
-    let schedule = segment::schedule(graph, &liveness, &placement);
+    let most = policy.max_segment_nodes;
+    let schedule = segment::schedule(graph, &liveness, &placement, most);
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {

@@ -119,8 +119,12 @@ impl Costs {
                         continue;
                     }
                     let home = homes.of(storage).index();
+                    let streamed = homes.is_streamed(storage);
                     let carried = self.link.time(input.byte_span().len());
-                    let away = times.iter_mut().enumerate().filter(|(at, _)| *at != home);
+                    let away = times
+                        .iter_mut()
+                        .enumerate()
+                        .filter(|(at, _)| streamed || *at != home);
                     away.for_each(|(_, time)| *time += carried);
                 }
             }

@@ -339,6 +339,9 @@ pub enum RunError {
         /// The dtype asked for.
         asked: DType,
     },
+    /// The observer of the run broke it off.
+    #[error("the run was cancelled")]
+    Cancelled,
     /// The plan could not be compiled anew after the session's activation memory grew.
     #[error("the plan could not be moved to the session's larger memory")]
     Relink(#[source] Box<CompileError>),

@@ -11,7 +11,7 @@ use crate::check::Violation;
 use crate::device::DeviceId;
 use crate::intervals::Intervals;
 use crate::liveness::{Liveness, writes_whole_span};
-use crate::memory::{MemoryPlan, lies_in_arena};
+use crate::memory::MemoryPlan;
 use crate::placement::Placement;
 use crate::segment::{Schedule, Step};
 
@@ -84,6 +84,11 @@ pub fn check_flow(
                     marks.set(base + part.start..base + part.end, mark);
                 }
             }
+            Step::Upload(at) => {
+                if let Some(upload) = schedule.uploads.get(at) {
+                    flow.fill(upload.weight, upload.device)?;
+                }
+            }
             Step::Launch(at) => {
                 let Some(segment) = schedule.segments.get(at) else {
                     continue;
@@ -122,9 +127,8 @@ impl Flow<'_> {
     /// Inputs are written to all their replicas, states are at their homes.
     fn begin(&mut self, schedule: &Schedule) -> Result<(), Violation> {
         for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
-            if matches!(storage.kind, StorageKind::Input | StorageKind::State)
-                && let Some(expected) = self.expected.get_mut(id.index())
-            {
+            let before = !matches!(storage.kind, StorageKind::Temp | StorageKind::Output);
+            if before && let Some(expected) = self.expected.get_mut(id.index()) {
                 expected.set(0..storage.bytes, None);
             }
             if storage.kind == StorageKind::State {
@@ -133,18 +137,20 @@ impl Flow<'_> {
             }
         }
         for replica in &schedule.replicas {
-            let id = replica.storage;
-            let Some(storage) = self.graph.storages().get(id.index()) else {
-                continue;
-            };
-            if storage.kind == StorageKind::Input
-                && lies_in_arena(self.graph, self.placement, replica)
-            {
-                let (region, base) = self.place(id, replica.device)?;
-                let marks = self.found.entry(region).or_default();
-                marks.set(base..base + storage.bytes, (id, None));
+            let storage = self.graph.storages().get(replica.storage.index());
+            if storage.is_some_and(|storage| storage.kind == StorageKind::Input) {
+                self.fill(replica.storage, replica.device)?;
             }
         }
+        Ok(())
+    }
+
+    /// The host writes a whole input or weight.
+    fn fill(&mut self, id: StorageId, device: DeviceId) -> Result<(), Violation> {
+        let bytes = self.graph.storages().get(id.index()).map_or(0, |s| s.bytes);
+        let (region, base) = self.place(id, device)?;
+        let marks = self.found.entry(region).or_default();
+        marks.set(base..base + bytes, (id, None));
         Ok(())
     }
 
@@ -157,7 +163,8 @@ impl Flow<'_> {
     ) -> Result<(), Violation> {
         let index = liveness.nodes().get(position).map(|id| id.index());
         for input in node.inputs() {
-            if node.storage_of(input).kind != StorageKind::Weight {
+            let weight = node.storage_of(input).kind == StorageKind::Weight;
+            if !weight || self.placement.is_streamed(input.storage, device) {
                 self.expect(index, input.storage, input.byte_span(), device)?;
             }
         }

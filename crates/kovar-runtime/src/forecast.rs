@@ -8,6 +8,7 @@ use kovar_core::{Graph, StorageKind};
 use crate::arena::Running;
 use crate::compile::Passes;
 use crate::device::DeviceId;
+use crate::explain::NodeReport;
 use crate::homes::Homes;
 use crate::pins::LostPin;
 use crate::segment::Schedule;
@@ -37,6 +38,8 @@ pub struct PlanMemory {
 pub struct Forecast {
     /// Device memory, by device.
     pub memory: Vec<PlanMemory>,
+    /// Where each node runs and why, in program order.
+    pub nodes: Vec<NodeReport>,
     /// The segments and the copies between them.
     pub schedule: Schedule,
     /// The pins that could not be followed.
@@ -65,7 +68,7 @@ pub struct OverBudget {
 /// The memory of a plan, by device.
 pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<PlanMemory> {
     let weights = shared.weights();
-    let uses = weight_uses(graph, &passes.schedule.segments);
+    let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
         .map(|((device, backend), arena)| PlanMemory {
@@ -90,7 +93,7 @@ pub(crate) fn over_budget(
     homes: &Homes,
 ) -> Option<(DeviceId, OverBudget)> {
     let (weights, made) = (shared.weights(), shared.states());
-    let uses = weight_uses(graph, &passes.schedule.segments);
+    let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
         .find_map(|((device, backend), arena)| {

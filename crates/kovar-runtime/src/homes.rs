@@ -25,6 +25,7 @@ pub struct Homes {
     pins: Vec<Pin>,
     chosen: HashMap<(&'static str, String), DeviceId>,
     budgets: HashMap<DeviceId, u64>,
+    streamed: Vec<Pattern>,
 }
 
 impl Homes {
@@ -35,6 +36,7 @@ impl Homes {
             pins: Vec::new(),
             chosen: HashMap::new(),
             budgets: HashMap::new(),
+            streamed: Vec::new(),
         }
     }
 
@@ -43,6 +45,24 @@ impl Homes {
     pub fn budget(mut self, device: DeviceId, bytes: u64) -> Self {
         self.budgets.insert(device, bytes);
         self
+    }
+
+    /// Keeps the weights of the names of `pattern` on the host: in every run they cross to their
+    /// device layer by layer, the next while the one before computes, and share memory there.
+    pub fn stream(mut self, pattern: &str) -> Self {
+        self.streamed.push(Pattern::new(pattern));
+        self
+    }
+
+    /// Whether a weight crosses to its device in every run.
+    pub fn is_streamed(&self, weight: &Storage) -> bool {
+        let mut patterns = self.streamed.iter();
+        weight.kind == StorageKind::Weight && patterns.any(|p| p.matches(&weight.name))
+    }
+
+    /// Whether a device has a limit.
+    pub fn has_budgets(&self) -> bool {
+        !self.budgets.is_empty()
     }
 
     /// The limit of a device; `None` if there is none.
@@ -63,6 +83,10 @@ impl Homes {
     /// Chooses the home of the weight or state of a name where no pin does.
     pub fn choose(&mut self, kind: StorageKind, name: &str, device: DeviceId) {
         self.chosen.insert((kind.name(), name.to_owned()), device);
+    }
+
+    pub(crate) fn has_pins(&self) -> bool {
+        !self.pins.is_empty()
     }
 
     /// The pin of a storage.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kovar_core::backend::{self, Binding, Buffer, MemoryMap, Program};
-use kovar_core::{Graph, StorageId, StorageKind};
+use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
 
 use crate::arena::Running;
 use crate::check::Violation;
@@ -19,11 +19,18 @@ pub(crate) struct Linked {
     maps: Vec<MemoryMap>,
     /// By segment.
     programs: Vec<Arc<dyn Program>>,
+    /// By upload, the weight's bytes and where they go.
+    uploads: Vec<(HostBytes, Binding)>,
 }
 
 impl Linked {
     pub(crate) fn programs(&self) -> &[Arc<dyn Program>] {
         &self.programs
+    }
+
+    /// The bytes of each upload and where they go.
+    pub(crate) fn uploads(&self) -> &[(HostBytes, Binding)] {
+        &self.uploads
     }
 
     /// Where a storage lies on a device.
@@ -57,8 +64,9 @@ pub(crate) fn link(
     let mut linked = Linked {
         maps: vec![MemoryMap::new(); devices.len()],
         programs: Vec::with_capacity(segments.len()),
+        uploads: Vec::with_capacity(schedule.uploads.len()),
     };
-    let weights = shared.weights().prepare(graph, segments, devices)?;
+    let weights = shared.weights().prepare(graph, passes, devices)?;
     for (storage, device, buffer) in weights {
         linked.bind(device, storage, buffer, 0);
     }
@@ -78,6 +86,20 @@ pub(crate) fn link(
         if let Some(chunk) = running.chunk(device.index(), slot.chunk) {
             linked.bind(device, storage, chunk.clone(), slot.offset);
         }
+    }
+    for upload in &schedule.uploads {
+        let name = graph
+            .storages()
+            .get(upload.weight.index())
+            .map(|s| s.name.as_str());
+        let host = name.and_then(|name| shared.weights().host(name));
+        let binding = linked.binding(upload.device, upload.weight).cloned();
+        let (Some(host), Some(binding)) = (host, binding) else {
+            return Err(CompileError::MissingWeight {
+                name: name.unwrap_or_default().to_owned(),
+            });
+        };
+        linked.uploads.push((host, binding));
     }
     for segment in segments {
         let backend = shared.backend(segment.device)?;

@@ -58,8 +58,8 @@ impl Arena {
     }
 }
 
-/// The arenas of a plan and the slots in them: of inputs, temporaries and outputs, and of states
-/// away from their homes.
+/// The arenas of a plan and the slots in them: of inputs, temporaries and outputs, of states away
+/// from their homes, and of streamed weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     arenas: Vec<Arena>,
@@ -73,7 +73,7 @@ impl MemoryPlan {
         &self.arenas
     }
 
-    /// The slot of a storage in a device's arena; `None` for weights, for states at home and for
+    /// The slot of a storage in a device's arena; `None` for prepared weights, for states at home and for
     /// what no node accesses on the device.
     pub fn slot(&self, storage: StorageId, device: DeviceId) -> Option<Slot> {
         let key = (storage, device);
@@ -118,13 +118,15 @@ impl MemoryPlan {
     }
 }
 
-/// Whether a replica lies in its device's arena: weights and states at home have their own memory.
+/// Whether a replica lies in its device's arena: prepared weights and states at home have memory of
+/// their own.
 pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Replica) -> bool {
     let storage = graph.storages().get(replica.storage.index());
     match storage.map(|storage| storage.kind) {
         Some(StorageKind::Input | StorageKind::Temp | StorageKind::Output) => true,
         Some(StorageKind::State) => placement.home(replica.storage) != Some(replica.device),
-        Some(StorageKind::Weight) | None => false,
+        Some(StorageKind::Weight) => placement.is_streamed(replica.storage, replica.device),
+        None => false,
     }
 }
 

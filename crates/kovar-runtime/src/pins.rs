@@ -7,7 +7,7 @@ use kovar_core::backend::{Backend, Reason, Support};
 use kovar_core::{Graph, NodeRef, Storage, StorageKind};
 
 use crate::alias::Unit;
-use crate::device::DeviceSet;
+use crate::device::DeviceId;
 use crate::homes::{Homes, Pin};
 use crate::liveness::Liveness;
 
@@ -77,38 +77,66 @@ impl<'g> Wish<'g> {
     }
 }
 
-/// The devices that a unit may be on: where its pins want it if that is possible. Pins of what it
-/// writes come before those of the weights that it reads. A pinned state is at its home whoever
-/// writes it, so its pin is a wish that is never lost.
-pub(crate) fn narrow(
+/// The pins that speak for a unit's nodes: those of what it writes come before those of the
+/// weights that it reads.
+fn wishes<'g>(
+    graph: &'g Graph,
+    liveness: &'g Liveness,
+    homes: &'g Homes,
+    unit: &'g Unit,
+) -> Vec<Wish<'g>> {
+    let mut wishes = Vec::new();
+    if !homes.has_pins() {
+        return wishes;
+    }
+    for (index, node) in nodes(graph, liveness, unit) {
+        let written = node.writes().map(|value| node.storage_of(value));
+        wishes.extend(written.filter_map(|storage| Wish::of(homes, index, node, storage)));
+    }
+    for (index, node) in nodes(graph, liveness, unit) {
+        let read = node.inputs().map(|value| node.storage_of(value));
+        let weights = read.filter(|storage| storage.kind == StorageKind::Weight);
+        wishes.extend(weights.filter_map(|storage| Wish::of(homes, index, node, storage)));
+    }
+    wishes
+}
+
+fn nodes<'g>(
+    graph: &'g Graph,
+    liveness: &'g Liveness,
+    unit: &'g Unit,
+) -> impl Iterator<Item = (usize, NodeRef<'g>)> {
+    let ids = unit.positions.iter();
+    let ids = ids.filter_map(|&position| liveness.nodes().get(position));
+    ids.filter_map(|&id| Some((id.index(), graph.node(id)?)))
+}
+
+/// The pin that decides where a unit is.
+pub(crate) fn granted<'g>(
+    graph: &'g Graph,
+    liveness: &'g Liveness,
+    homes: &'g Homes,
+    unit: &'g Unit,
+) -> Option<&'g Pin> {
+    let mut pins = wishes(graph, liveness, homes, unit)
+        .into_iter()
+        .map(|wish| wish.pin);
+    pins.find(|pin| unit.devices.contains(pin.device))
+}
+
+/// The device where a unit's pins want it, if that is possible. A pinned state is at its home
+/// whoever writes it, so its pin is a wish that is never lost.
+pub(crate) fn pinned(
     graph: &Graph,
     liveness: &Liveness,
     devices: &[Arc<dyn Backend>],
     homes: &Homes,
     unit: &Unit,
     lost: &mut Vec<LostPin>,
-) -> DeviceSet {
-    let nodes = || {
-        let ids = unit
-            .positions
-            .iter()
-            .filter_map(|&p| liveness.nodes().get(p));
-        ids.filter_map(|&id| Some((id.index(), graph.node(id)?)))
-    };
-    let mut wishes = Vec::new();
-    for (index, node) in nodes() {
-        let written = node.writes().map(|value| node.storage_of(value));
-        wishes.extend(written.filter_map(|storage| Wish::of(homes, index, node, storage)));
-    }
-    for (index, node) in nodes() {
-        let read = node.inputs().map(|value| node.storage_of(value));
-        let weights = read.filter(|storage| storage.kind == StorageKind::Weight);
-        wishes.extend(weights.filter_map(|storage| Wish::of(homes, index, node, storage)));
-    }
-    let granted = wishes.iter().map(|wish| wish.pin.device);
-    let granted = granted
-        .into_iter()
-        .find(|&device| unit.devices.contains(device));
+) -> Option<DeviceId> {
+    let wishes = wishes(graph, liveness, homes, unit);
+    let mut wanted = wishes.iter().map(|wish| wish.pin.device);
+    let granted = wanted.find(|&device| unit.devices.contains(device));
     for wish in &wishes {
         let known = lost.iter().any(|lost| lost.storage == wish.storage.name);
         if Some(wish.pin.device) == granted || wish.storage.kind == StorageKind::State || known {
@@ -117,7 +145,8 @@ pub(crate) fn narrow(
         let Some(wanted) = devices.get(wish.pin.device.index()) else {
             continue;
         };
-        let refused = nodes().find_map(|(index, node)| match wanted.supports(node) {
+        let mut nodes = nodes(graph, liveness, unit);
+        let refused = nodes.find_map(|(index, node)| match wanted.supports(node) {
             Support::Yes => None,
             Support::No(reason) => Some((index, node.op().name(), reason)),
         });
@@ -139,5 +168,5 @@ pub(crate) fn narrow(
             cause,
         });
     }
-    granted.map_or(unit.devices, DeviceSet::only)
+    granted
 }

@@ -1,18 +1,20 @@
 //! Which device owns each storage.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kovar_core::backend::Backend;
+use kovar_core::backend::{Backend, Support, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use crate::alias::{Classes, classify};
 use crate::cost::{Costs, LinkRates};
 use crate::device::{DeviceId, DeviceSet};
 use crate::error::CompileError;
+use crate::favour::{Favour, Thresholds, favoured};
 use crate::homes::Homes;
 use crate::liveness::Liveness;
-use crate::pins::{LostPin, narrow};
+use crate::pins::{LostPin, pinned};
 use crate::plural::plural;
 
 /// A storage from one position in [`Liveness::nodes`] on, until its next version begins.
@@ -32,6 +34,8 @@ pub struct Placement {
     versions: Vec<Vec<Version>>,
     /// By storage, where it is to be after the run.
     homes: Vec<DeviceId>,
+    /// The devices on which a weight is for a part of the run only.
+    streamed: HashSet<(StorageId, DeviceId)>,
     lost_pins: Vec<LostPin>,
 }
 
@@ -42,6 +46,7 @@ impl Placement {
         Self {
             versions: owners.iter().map(version).collect(),
             homes: owners,
+            streamed: HashSet::new(),
             lost_pins: Vec::new(),
         }
     }
@@ -64,6 +69,11 @@ impl Placement {
     /// Where a storage is after the run: a state at its home, an output with its last owner.
     pub fn home(&self, storage: StorageId) -> Option<DeviceId> {
         self.homes.get(storage.index()).copied()
+    }
+
+    /// Whether a weight crosses to a device in every run.
+    pub fn is_streamed(&self, weight: StorageId, device: DeviceId) -> bool {
+        self.streamed.contains(&(weight, device))
     }
 
     /// The pins that could not be followed.
@@ -119,7 +129,11 @@ pub struct Rules<'h> {
     pub homes: &'h Homes,
     /// What copies are taken to cost.
     pub link: LinkRates,
-    /// Devices that get only what no other device can run.
+    /// Which kind of device is preferred where no pin decides.
+    pub favour: Favour,
+    /// What does not leave the CPU.
+    pub thresholds: Thresholds,
+    /// Devices that get only what is pinned there and what no other device can run.
     pub avoided: DeviceSet,
 }
 
@@ -129,6 +143,8 @@ impl<'h> Rules<'h> {
         Self {
             homes,
             link: LinkRates::default(),
+            favour: Favour::default(),
+            thresholds: Thresholds::default(),
             avoided: DeviceSet::default(),
         }
     }
@@ -153,9 +169,13 @@ pub fn place(
     let units = classes.units().iter();
     let candidates: Vec<DeviceSet> = units
         .map(|unit| {
-            let set = narrow(graph, liveness, devices, homes, unit, &mut lost_pins);
-            let rest = set.without(rules.avoided);
-            if rest.is_empty() { set } else { rest }
+            let pin = pinned(graph, liveness, devices, homes, unit, &mut lost_pins);
+            if let Some(device) = pin {
+                return DeviceSet::only(device);
+            }
+            let set = favoured(graph, liveness, devices, unit, rules);
+            let kept = [set, unit.devices].map(|set| set.without(rules.avoided));
+            kept.into_iter().find(|set| !set.is_empty()).unwrap_or(set)
         })
         .collect();
     let chosen = if devices.len() == 1 {
@@ -164,7 +184,9 @@ pub fn place(
         let costs = Costs::new(graph, liveness, devices, &classes, homes, rules.link);
         choose(&costs, &candidates, devices.len())
     };
-    Ok(owners(graph, &classes, &chosen, homes, lost_pins))
+    let mut placement = owners(graph, &classes, &chosen, homes, lost_pins);
+    placement.streamed = streamed(graph, liveness, devices, homes, &placement);
+    Ok(placement)
 }
 
 /// Rounds of improvement; a round that finds nothing ends them.
@@ -245,6 +267,7 @@ fn owners(
     let mut placement = Placement {
         versions: Vec::with_capacity(of_class.len()),
         homes: Vec::with_capacity(of_class.len()),
+        streamed: HashSet::new(),
         lost_pins,
     };
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
@@ -265,4 +288,48 @@ fn owners(
         placement.homes.push(home);
     }
     placement
+}
+
+/// Weights below this many bytes stay on every device that reads them.
+const RESIDENT_BYTES: usize = 1 << 20;
+
+/// Which weights cross to which devices in every run: those that the user streams, and large ones
+/// that are read away from a home which could have read them.
+fn streamed(
+    graph: &Graph,
+    liveness: &Liveness,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
+    placement: &Placement,
+) -> HashSet<(StorageId, DeviceId)> {
+    let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let Some(node) = graph.node(id) else { continue };
+        let Some(device) = placement.owner(node.output().storage, position) else {
+            continue;
+        };
+        for (operand, value) in node.inputs().enumerate() {
+            let storage = node.storage_of(value);
+            let away = storage.bytes >= RESIDENT_BYTES && homes.of(storage) != device;
+            if storage.kind == StorageKind::Weight && (away || homes.is_streamed(storage)) {
+                let uses = uses.entry((value.storage, device)).or_default();
+                uses.push(WeightUse { node, operand });
+            }
+        }
+    }
+    uses.retain(|&(id, device), uses| {
+        let (Some(storage), Some(backend)) = (
+            graph.storages().get(id.index()),
+            devices.get(device.index()),
+        ) else {
+            return false;
+        };
+        let home = devices.get(homes.of(storage).index());
+        let by_choice = home.is_some_and(|home| {
+            uses.iter()
+                .all(|weight_use| home.supports(weight_use.node) == Support::Yes)
+        });
+        (homes.is_streamed(storage) || by_choice) && backend.streams(storage, uses)
+    });
+    uses.into_keys().collect()
 }

@@ -9,10 +9,12 @@ use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 use crate::check::Violation;
 use crate::compile::Passes;
 use crate::device::DeviceId;
-use crate::error::RunError;
+use crate::error::{CompileError, RunError};
+use crate::explain::{NodeReport, explain};
 use crate::forecast::{self, PlanMemory};
 use crate::host_slice::HostSlice;
 use crate::link::{Linked, link};
+use crate::observe::{Evaluated, Observer};
 use crate::outputs::Outputs;
 use crate::pins::LostPin;
 use crate::segment::{Schedule, Step};
@@ -111,6 +113,19 @@ impl Plan {
         inputs: &[(ValueId, HostSlice<'_>)],
         scalars: &[i32],
     ) -> Result<Outputs<'_>, RunError> {
+        self.run_observed(inputs, scalars, None)
+    }
+
+    /// [`run`](Self::run), calling an observer behind each segment.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and [`RunError::Cancelled`] if the observer breaks off.
+    pub fn run_observed(
+        &self,
+        inputs: &[(ValueId, HostSlice<'_>)],
+        scalars: &[i32],
+        mut observer: Option<&mut Observer<'_>>,
+    ) -> Result<Outputs<'_>, RunError> {
         let span = tracing::trace_span!("run", nodes = self.core.passes.liveness.nodes().len());
         let _span = span.entered();
         self.check_inputs(inputs)?;
@@ -143,6 +158,27 @@ impl Plan {
                     };
                     let queue = self.shared.backend(segment.device)?.queue();
                     queue.launch(program.as_ref(), scalars)?;
+                    if let Some(observer) = &mut observer {
+                        let evaluated = Evaluated {
+                            graph: &self.core.graph,
+                            nodes: &segment.nodes,
+                            device: segment.device,
+                            backend: self.shared.backend(segment.device)?.as_ref(),
+                            program: program.as_ref(),
+                            linked: &linked,
+                        };
+                        if observer(&evaluated).is_break() {
+                            return Err(RunError::Cancelled);
+                        }
+                    }
+                }
+                Step::Upload(at) => {
+                    let upload = schedule.uploads.get(at).zip(linked.uploads().get(at));
+                    let Some((upload, (bytes, to))) = upload else {
+                        continue;
+                    };
+                    let queue = self.shared.backend(upload.device)?.queue();
+                    queue.write(&to.buffer, to.offset, bytes.as_slice())?;
                 }
                 Step::Read(at) | Step::Write(at) => {
                     let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
@@ -278,6 +314,15 @@ impl Plan {
     /// The segments and the copies between them.
     pub fn schedule(&self) -> &Schedule {
         &self.core.passes.schedule
+    }
+
+    /// Where each node runs and why, in program order.
+    ///
+    /// # Errors
+    /// None for a plan that was compiled.
+    pub fn explain(&self) -> Result<Vec<NodeReport>, CompileError> {
+        let (graph, passes) = (&self.core.graph, &self.core.passes);
+        explain(graph, passes, &self.shared.devices, &self.shared.homes)
     }
 
     /// The pins that could not be followed.

@@ -1,16 +1,18 @@
 //! Segments and copy steps: what each device runs and when bytes cross between devices.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, NodeId, StorageId, StorageKind};
+use kovar_core::{Graph, NodeId, StorageId, StorageKind, Value};
 
 use crate::device::DeviceId;
 use crate::liveness::{Lifetime, Liveness, writes_whole_span};
 use crate::placement::Placement;
 use crate::plural::plural;
+use crate::spread::layer_of;
 use crate::transfer::{Copy, Holders};
 
 /// Neighbouring nodes that one device runs one after another.
@@ -33,6 +35,18 @@ pub struct Replica {
     pub lifetime: Lifetime,
 }
 
+/// A streamed weight that crosses from the host to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// The weight.
+    pub weight: StorageId,
+    /// The device.
+    pub device: DeviceId,
+    /// The segment before which it is queued: the first of the layer before the one that reads it,
+    /// so that it can cross while that layer computes.
+    pub before: usize,
+}
+
 /// A part of a run, in the order in which they are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -40,6 +54,8 @@ pub enum Step {
     Read(usize),
     /// Wait for a copy's bytes and queue their write on the device that needs them.
     Write(usize),
+    /// Queue the write of a streamed weight.
+    Upload(usize),
     /// Launch a segment.
     Launch(usize),
 }
@@ -53,6 +69,8 @@ pub struct Schedule {
     pub segments: Vec<Segment>,
     /// In the order in which they are needed.
     pub copies: Vec<Copy>,
+    /// In the order in which they are needed.
+    pub uploads: Vec<Upload>,
     /// In the order of their first use.
     pub replicas: Vec<Replica>,
 }
@@ -70,11 +88,20 @@ impl Schedule {
                 None => steps.push(Step::Read(at)),
             }
         }
+        let mut uploads: Vec<Vec<usize>> = vec![Vec::new(); self.segments.len()];
+        for (at, upload) in self.uploads.iter().enumerate() {
+            if let Some(uploads) = uploads.get_mut(upload.before) {
+                uploads.push(at);
+            }
+        }
+        let mut uploads = uploads.into_iter();
         let mut writes = copies().peekable();
         for (segment, reads) in reads.into_iter().enumerate() {
             while let Some((at, _)) = writes.next_if(|(_, copy)| copy.before <= segment) {
                 steps.push(Step::Write(at));
             }
+            let uploads = uploads.next().unwrap_or_default();
+            steps.extend(uploads.into_iter().map(Step::Upload));
             steps.push(Step::Launch(segment));
             steps.extend(reads.into_iter().map(Step::Read));
         }
@@ -100,6 +127,19 @@ impl Schedule {
                 name(segment.device),
                 plural(segment.nodes.len(), "node")
             );
+        }
+        if !self.uploads.is_empty() {
+            let storages = self.uploads.iter().filter_map(|upload| {
+                let storage = graph.storages().get(upload.weight.index())?;
+                Some((upload, storage))
+            });
+            let bytes: usize = storages.clone().map(|(_, storage)| storage.bytes).sum();
+            let uploads = self.uploads.len();
+            let _ = writeln!(text, "uploads: {uploads}, {}", plural(bytes, "byte"));
+            for (upload, storage) in storages {
+                let (device, before) = (name(upload.device), upload.before);
+                let _ = writeln!(text, "  {} to {device} before {before}", storage.name);
+            }
         }
         if self.copies.is_empty() {
             return text;
@@ -157,13 +197,63 @@ impl Replicas {
     }
 }
 
+/// The streamed weights in the making.
+#[derive(Default)]
+struct Streams<'g> {
+    /// The layer that the last segment streams, if it streams any.
+    segment_layer: Option<&'g str>,
+    /// By device, the layers before and at this point, each with its first segment.
+    layers: HashMap<DeviceId, [Option<(&'g str, usize)>; 2]>,
+    uploaded: HashSet<(StorageId, DeviceId)>,
+}
+
+impl<'g> Streams<'g> {
+    /// Whether a node that reads weights of `layer` can join the last segment: a segment streams
+    /// one layer.
+    fn fits_segment(&self, layer: Option<&'g str>) -> bool {
+        layer.is_none() || self.segment_layer.is_none() || layer == self.segment_layer
+    }
+
+    fn read(
+        &mut self,
+        layer: &'g str,
+        weights: impl Iterator<Item = StorageId>,
+        device: DeviceId,
+        segment: usize,
+        uploads: &mut Vec<Upload>,
+    ) {
+        self.segment_layer = Some(layer);
+        let [before, at] = self.layers.entry(device).or_default();
+        if at.is_none_or(|(name, _)| name != layer) {
+            *before = at.replace((layer, segment));
+        }
+        let before = before.map_or(segment, |(_, first)| first);
+        for weight in weights {
+            if self.uploaded.insert((weight, device)) {
+                uploads.push(Upload {
+                    weight,
+                    device,
+                    before,
+                });
+            }
+        }
+    }
+}
+
 /// Cuts the needed nodes into the longest segments, each run by the owner of what it writes, and
-/// plans the copies.
-pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Schedule {
+/// plans the copies. A layer of streamed weights begins a segment of its own, and
+/// no segment has more than `max_nodes` nodes.
+pub fn schedule(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    max_nodes: Option<NonZeroUsize>,
+) -> Schedule {
     let mut schedule = Schedule::default();
     let mut replicas = Replicas::default();
     // By segment, the positions of its first and last node.
     let mut extents: Vec<(usize, usize)> = Vec::new();
+    let mut streams = Streams::default();
     let home = |id: StorageId| placement.home(id).unwrap_or(DeviceId::FIRST);
     let storages = || graph.storage_ids().zip(graph.storages());
     let mut holders: Vec<Holders> = storages()
@@ -173,8 +263,18 @@ pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Sc
         let Some(node) = graph.node(id) else { continue };
         let device = placement.owner(node.output().storage, position);
         let device = device.unwrap_or(DeviceId::FIRST);
+        let streamed = |value: &&Value| placement.is_streamed(value.storage, device);
+        let read = node
+            .inputs()
+            .find(streamed)
+            .map(|value| node.storage_of(value));
+        let layer = read.map(|weight| layer_of(&weight.name).unwrap_or(&weight.name));
         match schedule.segments.last_mut().zip(extents.last_mut()) {
-            Some((segment, extent)) if segment.device == device => {
+            Some((segment, extent))
+                if segment.device == device
+                    && max_nodes.is_none_or(|most| segment.nodes.len() < most.get())
+                    && streams.fits_segment(layer) =>
+            {
                 segment.nodes.push(id);
                 extent.1 = position;
             }
@@ -182,10 +282,15 @@ pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Sc
                 let nodes = vec![id];
                 schedule.segments.push(Segment { device, nodes });
                 extents.push((position, position));
+                streams.segment_layer = None;
             }
         }
         let segment = extents.len() - 1;
-        let copied_in = |value: &kovar_core::Value| {
+        if let Some(layer) = layer {
+            let weights = node.inputs().filter(streamed).map(|value| value.storage);
+            streams.read(layer, weights, device, segment, &mut schedule.uploads);
+        }
+        let copied_in = |value: &Value| {
             let kind = node.storage_of(value).kind;
             !matches!(kind, StorageKind::Weight | StorageKind::Input)
         };
@@ -223,12 +328,16 @@ pub fn schedule(graph: &Graph, liveness: &Liveness, placement: &Placement) -> Sc
         replicas.touch(copy.storage, copy.to, first_needed);
         replicas.touch(copy.storage, copy.from, extent.map_or(0, |extent| extent.1));
     }
+    for upload in &schedule.uploads {
+        let queued = extents.get(upload.before).map_or(0, |extent| extent.0);
+        replicas.touch(upload.weight, upload.device, queued);
+    }
     for replica in &mut replicas.found {
         let storage = graph.storages().get(replica.storage.index());
         let kind = storage.map(|storage| storage.kind);
         let at_home = home(replica.storage) == replica.device;
         let whole_run = match kind {
-            Some(StorageKind::Weight) => true,
+            Some(StorageKind::Weight) => !placement.is_streamed(replica.storage, replica.device),
             Some(StorageKind::State) => at_home,
             _ => false,
         };

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
-use crate::device::DeviceId;
+use crate::compile::{Policy, place_and_plan};
+use crate::device::{DeviceId, DeviceSet};
+use crate::error::CompileError;
 use crate::homes::Homes;
 
 /// The layer that a tensor belongs to: its name up to the first part that is a number, such as
@@ -29,31 +31,60 @@ struct Group<'g> {
     members: Vec<StorageId>,
 }
 
-/// Chooses homes for the weights and states of `graph`, which stands for all graphs of a session:
-/// layer by layer in the order of their use, each layer whole on the first device that has room
-/// for it beside `reserved` bytes (by device, for activation memory). When a device is full, the
-/// layers that follow go to the next. Pinned tensors are where their pins want them and count
-/// there. What fits nowhere stays with the default.
+/// Chooses homes for the weights and states of `graphs` where a device has a budget: layer by
+/// layer in the order of their use, each layer whole on the first device that has room for it
+/// beside the activation memory of all graphs. When a device is full, the layers that follow go to
+/// the next. Pinned tensors are where their pins want them and count there. What fits nowhere
+/// stays with the default. The first graph names the weights and states; streamed weights take
+/// activation memory only.
+///
+/// # Errors
+/// Those of [`compile`](crate::compile()) that a graph alone can cause.
 pub fn spread(
-    graph: &Graph,
+    graphs: &[&Graph],
     devices: &[Arc<dyn Backend>],
-    mut homes: Homes,
-    reserved: &[u64],
-) -> Homes {
+    homes: Homes,
+    policy: &Policy,
+) -> Result<Homes, CompileError> {
+    let Some(first) = graphs.first().filter(|_| homes.has_budgets()) else {
+        return Ok(homes);
+    };
+    let mut reserved = vec![0u64; devices.len()];
+    let mut chosen = homes.clone();
+    // What lies where decides how much activation memory each device takes, and the other way.
+    for _ in 0..3 {
+        chosen = fill(first, devices, homes.clone(), &reserved);
+        let mut enough = true;
+        for graph in graphs {
+            let avoided = DeviceSet::default();
+            let passes = place_and_plan(graph, devices, &chosen, policy, avoided)?;
+            for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
+                let arena = arena.bytes() as u64;
+                enough &= arena <= *reserved;
+                *reserved = arena.max(*reserved);
+            }
+        }
+        if enough {
+            break;
+        }
+    }
+    Ok(chosen)
+}
+
+/// The homes that fit beside `reserved` bytes of each device.
+fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved: &[u64]) -> Homes {
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
             let taken = reserved.get(device.index()).copied().unwrap_or(0);
             Some(homes.budget_of(device)?.saturating_sub(taken))
         })
         .collect();
-    if room.iter().all(Option::is_none) {
-        return homes;
-    }
-    let uses = uses(graph);
+    let (uses, rules) = (uses(graph), homes.clone());
     let bytes_on = |id: StorageId, backend: &Arc<dyn Backend>| -> u64 {
         let storage = graph.storages().get(id.index());
         let uses = uses.get(&id).map_or(&[][..], Vec::as_slice);
         storage.map_or(0, |storage| match storage.kind {
+            StorageKind::Weight if rules.is_streamed(storage) => 0,
             StorageKind::Weight => backend.prepared_bytes(storage, uses) as u64,
             _ => storage.bytes.max(1) as u64,
         })

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Buffer, WeightUse};
 use kovar_core::{DType, Dims, Graph, HostBytes, Layout, Storage, StorageId, StorageKind};
 
+use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::error::{CompileError, SessionError};
-use crate::segment::Segment;
 
 /// A weight of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +139,12 @@ impl Weights {
         prepared.map_or_else(|| backend.prepared_bytes(storage, uses), Buffer::len)
     }
 
+    /// The bytes of a weight in host memory.
+    pub(crate) fn host(&self, name: &str) -> Option<HostBytes> {
+        let weight = self.weights.get(*self.by_name.get(name)?)?;
+        Some(weight.host.clone())
+    }
+
     /// Whether a device has made its form of a weight.
     pub(crate) fn is_prepared(&self, name: &str, device: DeviceId) -> bool {
         let weight = self.by_name.get(name).and_then(|&at| self.weights.get(at));
@@ -149,7 +155,7 @@ impl Weights {
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,
-        segments: &[Segment],
+        passes: &Passes,
         devices: &[Arc<dyn Backend>],
     ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
         let mut bound = Vec::new();
@@ -158,7 +164,7 @@ impl Weights {
             storage,
             device,
             uses,
-        } in weight_uses(graph, segments)
+        } in weight_uses(graph, passes)
         {
             let weight = self.by_name.get(&storage.name);
             let weight = weight.and_then(|&at| self.weights.get_mut(at));
@@ -188,15 +194,16 @@ pub(crate) struct WeightUses<'g> {
     pub(crate) uses: Vec<WeightUse<'g>>,
 }
 
-/// The weights that each device's segments read, in the order of their first use.
-pub(crate) fn weight_uses<'g>(graph: &'g Graph, segments: &[Segment]) -> Vec<WeightUses<'g>> {
+/// The weights that each device keeps for its segments, in the order of their first use.
+pub(crate) fn weight_uses<'g>(graph: &'g Graph, passes: &Passes) -> Vec<WeightUses<'g>> {
     let mut found: Vec<WeightUses<'_>> = Vec::new();
     let mut places: HashMap<(StorageId, DeviceId), usize> = HashMap::new();
-    for segment in segments {
+    for segment in &passes.schedule.segments {
         for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
             for (operand, value) in node.inputs().enumerate() {
                 let (id, storage, device) = (value.storage, node.storage_of(value), segment.device);
-                if storage.kind != StorageKind::Weight {
+                let streamed = passes.placement.is_streamed(id, device);
+                if storage.kind != StorageKind::Weight || streamed {
                     continue;
                 }
                 let at = *places.entry((id, device)).or_insert_with(|| {

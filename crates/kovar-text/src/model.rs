@@ -4,16 +4,17 @@ mod session_file;
 mod snapshot;
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use kovar_core::DType;
 use kovar_core::backend::Backend;
 use kovar_core::error::{CodecError, GraphError};
 use kovar_core::ops::RopeAngles;
+use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
 use kovar_runtime::{
-    CompileError, DeviceId, Homes, HostSlice, Plan, Policy, RunError, Session, SessionError,
-    compile,
+    CompileError, DeviceId, Forecast, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
+    SessionError, compile, forecast, spread,
 };
 
 use crate::architecture::{
@@ -27,7 +28,7 @@ pub use session_file::{SavedText, SessionFileError};
 use snapshot::StateBytes;
 
 /// How a model is loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
     /// Tokens that the context holds; at most [`DEFAULT_CONTEXT`] of the trained ones if not given.
     /// Of no use to a recurrent model, whose context has no end.
@@ -36,8 +37,11 @@ pub struct ModelOptions {
     /// recurrent model are F32 always.
     pub cache_dtype: DType,
     /// Which devices the weights and caches are on: those of a layer have names like
-    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`.
+    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`. Where a device has a budget, layers that do not
+    /// fit go to the next device.
     pub homes: Homes,
+    /// How the steps are compiled.
+    pub policy: Policy,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -49,6 +53,7 @@ impl Default for ModelOptions {
             context: None,
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
+            policy: Policy::default(),
         }
     }
 }
@@ -167,9 +172,22 @@ pub struct Model {
     session: Session,
     steps: HashMap<StepShape, Step>,
     caches: CacheShape,
+    policy: Policy,
     /// The tokens in the context.
     tokens: Vec<u32>,
 }
+
+/// The step that every text ends in; compiling it prepares the weights.
+const LAST: StepShape = StepShape {
+    n_tokens: 1,
+    n_outputs: 1,
+};
+
+/// The step that takes the most activation memory.
+const LARGEST: StepShape = StepShape {
+    n_tokens: 512,
+    n_outputs: 1,
+};
 
 /// How the context of a model comes back to an earlier token.
 enum Context {
@@ -215,14 +233,59 @@ impl Model {
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LoadError> {
-        let file = file.into();
+        let mut model = Self::unloaded(file.into(), devices, options)?;
+        let step = model.compile(LAST)?;
+        model.steps.insert(LAST, step);
+        Ok(model)
+    }
+
+    /// What [`load`](Self::load) and steps of up to `n_tokens` tokens would ask of the devices.
+    /// Nothing is loaded.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn forecast(
+        file: impl Into<ModelFile>,
+        devices: Vec<Arc<dyn Backend>>,
+        options: &ModelOptions,
+        n_tokens: usize,
+    ) -> Result<(Graph, Forecast), LoadError> {
+        let model = Self::unloaded(file.into(), devices, options)?;
+        let shape = StepShape {
+            n_tokens: next_step(n_tokens.max(1)),
+            n_outputs: 1,
+        };
+        let graph = model.graph(shape)?.graph;
+        let forecast = forecast(&graph, &model.session, &model.policy);
+        Ok((graph, forecast.map_err(StepError::from)?))
+    }
+
+    /// A model of which no weight is prepared and no cache made.
+    fn unloaded(
+        file: ModelFile,
+        devices: Vec<Arc<dyn Backend>>,
+        options: &ModelOptions,
+    ) -> Result<Self, LoadError> {
         let architecture = read_architecture(&file)?;
         let trained = architecture.trained_context();
         let rows = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
         if !(1..=MAX_CONTEXT).contains(&rows) {
             return Err(LoadError::Context { tokens: rows });
         }
-        let session = Session::with_homes(devices, options.homes.clone())?;
+        let caches = CacheShape {
+            rows,
+            dtype: options.cache_dtype,
+        };
+        let mut homes = options.homes.clone();
+        if homes.has_budgets() {
+            let weights = Weights::new(&file);
+            let graph = |shape| architecture.step(&weights, shape, caches);
+            let last = graph(LAST).map_err(StepError::from)?.graph;
+            let largest = graph(LARGEST).map_err(StepError::from)?.graph;
+            homes = spread(&[&last, &largest], &devices, homes, &options.policy)
+                .map_err(StepError::from)?;
+        }
+        let session = Session::with_homes(devices, homes)?;
         for tensor in file.tensors() {
             let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
                 name: tensor.name().to_owned(),
@@ -239,26 +302,16 @@ impl Model {
                 checkpoint: None,
             },
         };
-        let mut model = Self {
+        Ok(Self {
             file,
             architecture,
             context,
             session,
             steps: HashMap::new(),
-            caches: CacheShape {
-                rows,
-                dtype: options.cache_dtype,
-            },
+            caches,
+            policy: options.policy.clone(),
             tokens: Vec::new(),
-        };
-        // The step that every text ends in; compiling it prepares the weights.
-        let last = StepShape {
-            n_tokens: 1,
-            n_outputs: 1,
-        };
-        let step = model.compile(last)?;
-        model.steps.insert(last, step);
-        Ok(model)
+        })
     }
 
     /// The file that the model came from.
@@ -361,20 +414,26 @@ impl Model {
                 Some(step) => step,
                 None => self.compile(shape)?,
             };
-            let run = self.run(&mut step, now, logits);
+            let run = self.run(&mut step, now, logits, None);
             self.steps.insert(shape, step);
-            if let Err(error) = run {
-                if let Context::States { held, .. } = &mut self.context {
-                    *held = None;
-                    self.truncate(self.tokens.len().saturating_sub(1));
-                }
-                return Err(error.into());
-            }
-            self.tokens.extend_from_slice(now);
-            if let Context::States { held, .. } = &mut self.context {
-                *held = Some(self.tokens.len());
-            }
+            self.finish(now, run)?;
             rest = later;
+        }
+        Ok(())
+    }
+
+    /// Takes the tokens of a step that ran into the context.
+    fn finish(&mut self, tokens: &[u32], run: Result<(), RunError>) -> Result<(), EvalError> {
+        if let Err(error) = run {
+            if let Context::States { held, .. } = &mut self.context {
+                *held = None;
+                self.truncate(self.tokens.len().saturating_sub(1));
+            }
+            return Err(error.into());
+        }
+        self.tokens.extend_from_slice(tokens);
+        if let Context::States { held, .. } = &mut self.context {
+            *held = Some(self.tokens.len());
         }
         Ok(())
     }
@@ -404,10 +463,42 @@ impl Model {
         }
     }
 
-    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
+    /// Evaluates up to 512 tokens behind those in the context in one step, and calls `observer`
+    /// behind each of its nodes.
+    ///
+    /// # Errors
+    /// See [`EvalError`]. After an error the context is as after one of [`eval`](Self::eval).
+    pub fn observe(
+        &mut self,
+        tokens: &[u32],
+        observer: &mut Observer<'_>,
+    ) -> Result<(), EvalError> {
+        self.check(tokens)?;
+        self.bring_states()?;
+        let mut policy = self.policy.clone();
+        policy.max_segment_nodes = Some(NonZeroUsize::MIN);
+        let shape = StepShape {
+            n_tokens: next_step(tokens.len()),
+            n_outputs: 1,
+        };
+        let mut step = self.compile_with(shape, &policy)?;
+        let tokens = tokens.get(..shape.n_tokens).unwrap_or(tokens);
+        let run = self.run(&mut step, tokens, &mut Vec::new(), Some(observer));
+        self.finish(tokens, run)
+    }
+
+    fn graph(&self, shape: StepShape) -> Result<StepGraph, StepError> {
         let weights = Weights::new(&self.file);
-        let graph = self.architecture.step(&weights, shape, self.caches)?;
-        let plan = compile(&graph.graph, &self.session, &Policy::default())?;
+        Ok(self.architecture.step(&weights, shape, self.caches)?)
+    }
+
+    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
+        self.compile_with(shape, &self.policy)
+    }
+
+    fn compile_with(&self, shape: StepShape, policy: &Policy) -> Result<Step, StepError> {
+        let graph = self.graph(shape)?;
+        let plan = compile(&graph.graph, &self.session, policy)?;
         let (n_positions, row_len) = match &self.context {
             Context::Caches { rope } => (shape.n_tokens, rope.row_len()),
             Context::States { .. } => (0, 0),
@@ -426,7 +517,13 @@ impl Model {
     }
 
     /// Runs `step` over `tokens`, at most as many as its shape has, and appends its logits.
-    fn run(&self, step: &mut Step, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), RunError> {
+    fn run(
+        &self,
+        step: &mut Step,
+        tokens: &[u32],
+        logits: &mut Vec<f32>,
+        observer: Option<&mut Observer<'_>>,
+    ) -> Result<(), RunError> {
         let Step {
             shape,
             plan,
@@ -459,11 +556,11 @@ impl Model {
             _ => valid,
         };
         let Some(output) = graph.outputs else {
-            plan.run(&given, &[scalar as i32])?;
+            plan.run_observed(&given, &[scalar as i32], observer)?;
             return Ok(());
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
-        let outputs = plan.run(&given, &[scalar as i32])?;
+        let outputs = plan.run_observed(&given, &[scalar as i32], observer)?;
         let vocab_len = self.vocab_len();
         let start = logits.len();
         logits.resize(start + shape.n_outputs * vocab_len, 0.0);

@@ -12,7 +12,9 @@ pub const DEVICE_NAMES: &[&str] = &["cpu"];
 /// Which devices to use, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// The device's name, one of [`DEVICE_NAMES`]; all devices if not given.
+    /// The devices' names, separated by commas, the preferred one first: each one of
+    /// [`DEVICE_NAMES`], for a CPU of fewer vector instructions with their level, `cpu:portable`.
+    /// Several CPUs have memory and threads of their own. All devices if not given.
     pub device: Option<String>,
     /// Threads of the CPU, at most [`max_threads`](kovar_cpu::pool::max_threads); as many as the
     /// process may run at once if not given.
@@ -54,20 +56,37 @@ fn level_names(levels: &[SimdLevel]) -> String {
 /// # Errors
 /// See [`DevicesError`].
 pub fn devices(options: &DeviceOptions) -> Result<Vec<Arc<dyn Backend>>, DevicesError> {
-    match options.device.as_deref() {
-        None | Some("cpu") => Ok(vec![Arc::new(cpu(options)?)]),
-        Some(name) => Err(DevicesError::UnknownDevice {
-            name: name.to_owned(),
-        }),
+    let names = options.device.as_deref().unwrap_or("cpu");
+    names
+        .split(',')
+        .map(|name| device(name.trim(), options))
+        .collect()
+}
+
+fn device(name: &str, options: &DeviceOptions) -> Result<Arc<dyn Backend>, DevicesError> {
+    let unknown = || DevicesError::UnknownDevice {
+        name: name.to_owned(),
+    };
+    let (kind, level) = match name.split_once(':') {
+        Some((kind, level)) => (kind, Some(level.parse().map_err(|_| unknown())?)),
+        None => (name, options.simd),
+    };
+    match kind {
+        "cpu" => Ok(Arc::new(cpu(name, level, options)?)),
+        _ => Err(unknown()),
     }
 }
 
-fn cpu(options: &DeviceOptions) -> Result<CpuBackend, DevicesError> {
-    let mut cpu = CpuOptions::new();
+fn cpu(
+    id: &str,
+    level: Option<SimdLevel>,
+    options: &DeviceOptions,
+) -> Result<CpuBackend, DevicesError> {
+    let mut cpu = CpuOptions::new().id(id);
     if let Some(threads) = options.threads {
         cpu = cpu.threads(threads);
     }
-    if let Some(level) = options.simd {
+    if let Some(level) = level {
         if !level.is_available() {
             return Err(DevicesError::SimdLevel {
                 level,
@@ -91,6 +110,22 @@ mod tests {
         };
         let error = devices(&options).unwrap_err();
         assert_eq!(error.to_string(), "there is no device `tpu`; known: cpu");
+    }
+
+    #[test]
+    fn a_list_of_devices_is_in_its_order() {
+        let options = DeviceOptions {
+            device: Some("cpu:portable, cpu".to_owned()),
+            threads: Some(1),
+            ..DeviceOptions::default()
+        };
+        let devices = devices(&options).unwrap();
+        let ids: Vec<&str> = devices
+            .iter()
+            .map(|device| device.info().id.as_str())
+            .collect();
+        assert_eq!(ids, ["cpu:portable", "cpu"]);
+        assert_eq!(devices[0].info().features, ["portable"]);
     }
 
     #[test]

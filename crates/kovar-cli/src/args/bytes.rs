@@ -1,13 +1,21 @@
-/// Reads a number of bytes, with K, M or G behind it for 10^3, 10^6 and 10^9.
+const UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("k", 1_000),
+    ("m", 1_000_000),
+    ("g", 1_000_000_000),
+];
+
+/// Reads a number of bytes, with K, M or G behind it for 10^3, 10^6 and 10^9, or KiB, MiB or GiB for
+/// 2^10, 2^20 and 2^30.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
-    let unit = units
-        .iter()
-        .find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
-    let (digits, factor) = match unit {
-        Some((_, factor)) => (&text[..text.len() - 1], *factor),
-        None => (text, 1),
-    };
+    let mut units = UNITS.iter();
+    let unit = units.find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (digits, factor) = unit.unwrap_or((text, 1));
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
         return Err("expected a number of bytes such as 500M or 2G".to_owned());
@@ -25,11 +33,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_counted_in_powers_of_ten() {
+    fn sizes_are_counted_in_powers_of_ten_or_two() {
         assert_eq!(bytes("7"), Ok(7));
         assert_eq!(bytes("3k"), Ok(3_000));
         assert_eq!(bytes("500M"), Ok(500_000_000));
         assert_eq!(bytes("2G"), Ok(2_000_000_000));
+        assert_eq!(bytes("6GiB"), Ok(6 << 30));
+        assert_eq!(bytes("1KiB"), Ok(1024));
         assert_eq!(bytes("0G"), Err("it must be at least 1".to_owned()));
         let most = "99999999999999999999";
         assert_eq!(bytes(most), Err("it must be less than 2^64".to_owned()));

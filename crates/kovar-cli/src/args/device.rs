@@ -12,7 +12,8 @@ use crate::format;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// The device to use; `kovar devices` lists them.
+    /// The device to use; `kovar devices` lists them. Several, separated by commas, share the work
+    /// as --place and --budget say; `cpu:portable` is a CPU of fewer vector instructions.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 

@@ -1,12 +1,13 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use kovar::demo::Demo;
-use kovar::{DType, ModelOptions};
+use kovar::{Backend, DType, ModelOptions};
 
-use super::{DeviceArgs, whole};
+use super::{DeviceArgs, PlacementArgs, devices_error, whole};
 
 /// A model of the user's, or an embedded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,16 +65,31 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub device: DeviceArgs,
+
+    #[command(flatten)]
+    pub placement: PlacementArgs,
 }
 
 impl RunArgs {
+    /// The devices.
+    ///
+    /// # Errors
+    /// A device that does not exist or cannot be made.
+    pub fn devices(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
+        kovar::devices(&self.device.options()).map_err(devices_error)
+    }
+
     /// The options of the library.
-    pub fn options(&self) -> ModelOptions {
-        ModelOptions {
+    ///
+    /// # Errors
+    /// An option that names none of `devices`.
+    pub fn options(&self, devices: &[Arc<dyn Backend>]) -> anyhow::Result<ModelOptions> {
+        Ok(ModelOptions {
             context: self.ctx.map(|tokens| tokens as usize),
             cache_dtype: self.cache_type,
-            ..ModelOptions::default()
-        }
+            homes: self.placement.homes(devices)?,
+            policy: self.placement.policy(),
+        })
     }
 }
 

@@ -1,12 +1,11 @@
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use kovar::{LogitsOf, Model, Tokenizer, TokenizerSpec};
 use serde::Serialize;
 
-use crate::args::{RunArgs, whole};
+use crate::args::{RunArgs, TokenIds, whole};
 use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, hints, load, output};
@@ -51,29 +50,6 @@ Examples:
   kovar logits --ids 571,705,259,475
   kovar logits -m model.gguf --ids \"$(kovar tokenize -m model.gguf 'The sky is')\" --last
   kovar logits -m model.gguf --ids 1,2,3 --top 20 --json | jq '.positions[2].top'";
-
-/// Ids as a user writes them.
-#[derive(Debug, Clone)]
-struct TokenIds(Vec<u32>);
-
-impl FromStr for TokenIds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let words = text
-            .split(|c: char| c == ',' || c.is_whitespace())
-            .filter(|word| !word.is_empty());
-        let ids = words.map(|word| {
-            let id = word.parse::<u32>();
-            id.map_err(|_| format!("`{word}` is not a token id, a whole number from 0 on"))
-        });
-        let ids = ids.collect::<Result<Vec<u32>, String>>()?;
-        if ids.is_empty() {
-            return Err("there are no ids".to_owned());
-        }
-        Ok(Self(ids))
-    }
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -222,15 +198,6 @@ fn text(position: &Position, tokenizer: Option<&Tokenizer>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_are_separated_by_commas_or_spaces() {
-        let ids: TokenIds = "1, 2 3,4\n".parse().unwrap();
-        assert_eq!(ids.0, [1, 2, 3, 4]);
-        assert!("".parse::<TokenIds>().is_err());
-        assert!("1,-2".parse::<TokenIds>().is_err());
-        assert!("4294967296".parse::<TokenIds>().is_err());
-    }
 
     #[test]
     fn the_top_is_in_falling_order_and_ties_go_by_id() {

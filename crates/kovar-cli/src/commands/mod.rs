@@ -3,10 +3,13 @@
 mod bench;
 mod chat;
 mod devices;
+mod diff;
+mod explain;
 mod generate;
 mod inspect;
 mod logits;
 mod perplexity;
+mod plan;
 mod quantize;
 mod synth;
 mod test_ops;
@@ -56,6 +59,9 @@ enum Command {
     Quantize(quantize::Quantize),
     Synth(synth::Synth),
     Bench(bench::Bench),
+    Plan(plan::Plan),
+    Explain(explain::Explain),
+    Diff(diff::Diff),
     Devices(devices::Devices),
     TestOps(test_ops::TestOps),
 }
@@ -84,6 +90,9 @@ impl Cli {
             Command::Quantize(command) => command.run(),
             Command::Synth(command) => command.run(),
             Command::Bench(command) => command.run(),
+            Command::Plan(command) => command.run(),
+            Command::Explain(command) => command.run(),
+            Command::Diff(command) => command.run(),
             Command::Devices(command) => command.run(),
             Command::TestOps(command) => command.run(),
         }

@@ -8,7 +8,7 @@ use clap::Args;
 use kovar::{DType, EncodeOptions, PerplexityError, perplexity};
 use serde::Serialize;
 
-use crate::args::{DeviceArgs, ModelArgs, RunArgs, cache_type, whole};
+use crate::args::{DeviceArgs, ModelArgs, PlacementArgs, RunArgs, cache_type, whole};
 use crate::diagnostics::{UsageError, note};
 use crate::{format, load, output, progress, text_input};
 
@@ -56,6 +56,9 @@ pub struct Perplexity {
 
     #[command(flatten)]
     device: DeviceArgs,
+
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -90,6 +93,7 @@ impl Perplexity {
             ctx: self.ctx,
             cache_type: self.cache_type,
             device: self.device.clone(),
+            placement: self.placement.clone(),
         };
         let mut loaded = load::language_model(file, &run, self.quiet)?;
         let encode = EncodeOptions {

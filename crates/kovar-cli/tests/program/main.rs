@@ -9,6 +9,7 @@ mod inspect;
 mod logits;
 mod measure;
 mod perplexity;
+mod placement;
 mod quantize;
 mod session;
 mod synth;

@@ -32,7 +32,7 @@ fn second() -> DeviceId {
 #[test]
 fn the_passes_own_plan_is_valid() {
     let (graph, devices, liveness, placement) = example();
-    let schedule = schedule(&graph, &liveness, &placement);
+    let schedule = schedule(&graph, &liveness, &placement, None);
     check_segments(&graph, &liveness, &placement, &schedule).unwrap();
     let memory = plan(&graph, &liveness, &placement, &schedule, &devices, true).unwrap();
     check_memory(&graph, &placement, &schedule, &memory).unwrap();
@@ -42,7 +42,7 @@ fn the_passes_own_plan_is_valid() {
 #[test]
 fn a_node_off_the_owner_of_what_it_writes_is_found() {
     let (graph, _, liveness, placement) = example();
-    let mut schedule = schedule(&graph, &liveness, &placement);
+    let mut schedule = schedule(&graph, &liveness, &placement, None);
     schedule.segments[0].device = second();
     let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_node_off_the_owner_of_what_it_writes_is_found() {
 #[test]
 fn a_read_of_another_device_s_storage_is_found() {
     let (graph, _, liveness, placement) = example();
-    let mut schedule = schedule(&graph, &liveness, &placement);
+    let mut schedule = schedule(&graph, &liveness, &placement, None);
     let b = graph.storage_ids().nth(1).unwrap();
     schedule.replicas.retain(|replica| replica.storage != b);
     let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
@@ -76,7 +76,7 @@ fn a_read_of_another_device_s_storage_is_found() {
 #[test]
 fn nodes_out_of_order_or_left_out_are_found() {
     let (graph, _, liveness, placement) = example();
-    let mut schedule = schedule(&graph, &liveness, &placement);
+    let mut schedule = schedule(&graph, &liveness, &placement, None);
     schedule.segments[0].nodes.reverse();
     let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     let (expected, got) = (Some(0), Some(1));
@@ -114,11 +114,11 @@ fn shared_memory_of_storages_that_live_together_is_found() {
     let (shorter, liveness) = chain(false);
     let homes = Homes::all_on(DeviceId::FIRST);
     let placement = place(&shorter, &liveness, &devices, &Rules::new(&homes)).unwrap();
-    let short = schedule(&shorter, &liveness, &placement);
+    let short = schedule(&shorter, &liveness, &placement, None);
     let memory = plan(&shorter, &liveness, &placement, &short, &devices, true).unwrap();
     check_memory(&shorter, &placement, &short, &memory).unwrap();
     let (longer, liveness) = chain(true);
-    let long = schedule(&longer, &liveness, &placement);
+    let long = schedule(&longer, &liveness, &placement, None);
     let found = check_memory(&longer, &placement, &long, &memory).unwrap_err();
     assert_eq!(
         found,
@@ -134,8 +134,8 @@ fn a_storage_without_memory_is_found() {
     let (graph, devices, liveness, placement) = example();
     let (empty, ..) = two_inputs(4);
     let nothing = analyse(&empty).unwrap();
-    let needed = schedule(&graph, &liveness, &placement);
-    let none = schedule(&empty, &nothing, &placement);
+    let needed = schedule(&graph, &liveness, &placement, None);
+    let none = schedule(&empty, &nothing, &placement, None);
     let memory = plan(&empty, &nothing, &placement, &none, &devices, true).unwrap();
     let found = check_memory(&graph, &placement, &needed, &memory).unwrap_err();
     assert_eq!(
@@ -155,7 +155,7 @@ fn a_node_off_the_owner_of_what_it_updates_is_found() {
     let mut owners = vec![DeviceId::FIRST; graph.storages().len()];
     owners[0] = second();
     let placement = Placement::new(owners);
-    let schedule = schedule(&graph, &liveness, &placement);
+    let schedule = schedule(&graph, &liveness, &placement, None);
     let found = check_segments(&graph, &liveness, &placement, &schedule).unwrap_err();
     assert_eq!(
         found,

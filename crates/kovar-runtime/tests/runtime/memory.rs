@@ -17,7 +17,7 @@ fn planned(graph: &Graph, device: Sim, reuse: bool) -> Result<MemoryPlan, Compil
     let liveness = analyse(graph)?;
     let homes = Homes::all_on(DeviceId::FIRST);
     let placement = place(graph, &liveness, &devices, &Rules::new(&homes))?;
-    let schedule = schedule(graph, &liveness, &placement);
+    let schedule = schedule(graph, &liveness, &placement, None);
     plan(graph, &liveness, &placement, &schedule, &devices, reuse)
 }
 

@@ -20,7 +20,7 @@ fn one_device_runs_all_needed_nodes_in_one_segment() {
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
     let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
-    let schedule = schedule(&graph, &liveness, &placement);
+    let schedule = schedule(&graph, &liveness, &placement, None);
     let segments = &schedule.segments;
     assert_eq!(segments.len(), 1);
     assert_eq!(segments[0].device, DeviceId::FIRST);
@@ -38,6 +38,6 @@ fn a_graph_without_needed_nodes_has_no_segments() {
     let liveness = analyse(&graph).unwrap();
     let homes = Homes::all_on(DeviceId::FIRST);
     let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
-    let schedule = schedule(&graph, &liveness, &placement);
+    let schedule = schedule(&graph, &liveness, &placement, None);
     assert!(schedule.segments.is_empty() && schedule.steps().is_empty());
 }

@@ -1,5 +1,6 @@
 use kovar_core::{DType, Graph, StorageKind, ValueId};
 use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, spread};
+use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
 
@@ -45,13 +46,13 @@ fn spread_over(graph: &Graph, n: usize, homes: Homes) -> Homes {
     let ids = ["a", "b", "c"];
     let devices = ids.iter().take(n).map(|id| without(id, &[])).collect();
     let world = World::new(graph, devices, homes.clone());
-    spread(graph, world.session.devices(), homes, &vec![0; n])
+    spread(&[graph], world.session.devices(), homes, &Policy::default()).unwrap()
 }
 
 #[test]
 fn layers_go_whole_to_the_next_device_when_one_is_full() {
     let graph = layers(5);
-    let budget = (3 * LAYER + 100) as u64;
+    let budget = (3 * LAYER + 500) as u64;
     let homes = Homes::all_on(device(0)).budget(device(0), budget);
     let homes = spread_over(&graph, 2, homes);
     let on_first = ["embd", "blk.0.w", "blk.0.s", "blk.1.w", "blk.1.s"];
@@ -71,7 +72,7 @@ fn pinned_tensors_count_where_they_are() {
     let homes = Homes::all_on(device(0))
         .pin("blk.2.*", device(0))
         .pin("embd", device(1))
-        .budget(device(0), 2 * LAYER as u64);
+        .budget(device(0), 2 * LAYER as u64 + 500);
     let homes = spread_over(&graph, 2, homes);
     let found = homes_of(&graph, &homes);
     let expected = [
@@ -102,7 +103,6 @@ fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
     let homes = Homes::all_on(device(0))
         .budget(device(0), budget)
         .budget(device(1), budget);
-    let reserved = [1024; 3];
     let options = || {
         ["a", "b", "c"]
             .map(|id| {
@@ -113,7 +113,8 @@ fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
             .to_vec()
     };
     let world = World::new(&graph, options(), homes.clone());
-    let homes = spread(&graph, world.session.devices(), homes, &reserved);
+    let devices = world.session.devices();
+    let homes = spread(&[&graph], devices, homes, &Policy::default()).unwrap();
     let plan = agrees(&graph, options(), homes);
     assert!(
         plan.kernels()
@@ -175,5 +176,71 @@ fn a_forecast_is_what_the_devices_are_then_asked_for() {
     for (device, memory) in world.devices.iter().zip(&forecast.memory) {
         let asked = memory.weights + memory.states + memory.arena;
         assert_eq!(device.allocated_bytes(), asked as u64);
+    }
+}
+
+#[test]
+fn streamed_layers_share_two_slots_and_cross_one_layer_ahead() {
+    let graph = layers(8);
+    let homes = Homes::all_on(device(0)).stream("blk.*");
+    let devices = vec![without("a", &[]), without("b", &[])];
+    let plan = agrees(&graph, devices, homes);
+    let schedule = plan.schedule();
+    assert_eq!(schedule.segments.len(), 8);
+    let before: Vec<usize> = schedule
+        .uploads
+        .iter()
+        .map(|upload| upload.before)
+        .collect();
+    assert_eq!(before, [0, 0, 1, 2, 3, 4, 5, 6]);
+    let matrix = 4 * WIDTH * WIDTH;
+    let memory = &plan.memory()[0];
+    assert_eq!(memory.weights, 2 * matrix);
+    assert!(
+        (2 * matrix..3 * matrix).contains(&memory.arena),
+        "{}",
+        plan.describe()
+    );
+    assert!(
+        plan.describe()
+            .contains("uploads: 8, 8192 bytes\n  blk.0.w to a before 0\n")
+    );
+}
+
+#[test]
+fn a_large_product_goes_to_a_faster_device_and_its_weight_crosses_with_it() {
+    let side = 512;
+    let graph = |rows: usize| {
+        let mut graph = Graph::new();
+        let w = graph.weight("w", DType::F32, &[side, side]).unwrap();
+        let x = graph.input("x", DType::F32, &[rows, side]).unwrap();
+        let y = graph.matmul(w, x).unwrap();
+        graph.set_output(y, "y").unwrap();
+        graph
+    };
+    let devices = || {
+        let slow = SimulatedOptions {
+            bytes_per_ns: 40.0,
+            ..without("slow", &[])
+        };
+        let fast = SimulatedOptions {
+            flops_per_ns: 10_000.0,
+            bytes_per_ns: 1_000.0,
+            ..without("fast", &[])
+        };
+        vec![slow, fast]
+    };
+    let homes = Homes::all_on(device(0));
+    for (rows, runs_on) in [(1, 0), (64, 1)] {
+        let graph = graph(rows);
+        let world = World::new(&graph, devices(), homes.clone());
+        let forecast = forecast(&graph, &world.session, &Policy::default()).unwrap();
+        assert_eq!(
+            forecast.schedule.segments[0].device,
+            device(runs_on),
+            "{rows} rows"
+        );
+        assert_eq!(forecast.schedule.uploads.len(), runs_on);
+        assert_eq!(forecast.memory[1].weights, 0);
     }
 }

@@ -3,7 +3,7 @@
 mod budgets;
 mod cases;
 mod generator;
-mod placement;
 mod plans;
+mod policy;
 mod property;
 mod world;

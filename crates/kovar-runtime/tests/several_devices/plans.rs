@@ -32,7 +32,7 @@ fn example() -> Planned {
     let devices = world.session.devices();
     let liveness = analyse(&graph).unwrap();
     let placement = place(&graph, &liveness, devices, &Rules::new(&homes)).unwrap();
-    let schedule = schedule(&graph, &liveness, &placement);
+    let schedule = schedule(&graph, &liveness, &placement, None);
     let memory = plan(&graph, &liveness, &placement, &schedule, devices, true).unwrap();
     Planned {
         graph,

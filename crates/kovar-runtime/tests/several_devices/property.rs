@@ -1,5 +1,5 @@
 use kovar_core::Graph;
-use kovar_runtime::{CompileError, Homes, spread};
+use kovar_runtime::{CompileError, Homes, Policy, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 use proptest::prelude::*;
 
@@ -17,6 +17,8 @@ struct Machine {
     budgets: Vec<Option<u8>>,
     /// Storages pinned to devices.
     pins: Vec<(u8, u8)>,
+    /// Which of the two weights cross in every run.
+    streams: (bool, bool),
     default: u8,
 }
 
@@ -63,6 +65,16 @@ impl Machine {
             let name = &storages[usize::from(storage) % storages.len()].name;
             homes.pin(name, at(to))
         });
+        let homes = if self.streams.0 {
+            homes.stream("w")
+        } else {
+            homes
+        };
+        let homes = if self.streams.1 {
+            homes.stream("v")
+        } else {
+            homes
+        };
         (0..n).fold(homes, |homes, i| match self.budget(i, largest) {
             Some(bytes) => homes.budget(device(i), bytes),
             None => homes,
@@ -77,11 +89,13 @@ fn machine() -> impl Strategy<Value = Machine> {
     let budget = prop_oneof![Just(None), any::<u8>().prop_map(Some)];
     let devices = prop::collection::vec((mask, any::<u8>(), budget), 1..=4);
     let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
-    (devices, pins, any::<u8>()).prop_map(|(devices, pins, default)| Machine {
+    let rest = (any::<u8>(), any::<(bool, bool)>());
+    (devices, pins, rest).prop_map(|(devices, pins, (default, streams))| Machine {
         supports: devices.iter().map(|device| device.0).collect(),
         buffers: devices.iter().map(|device| device.1).collect(),
         budgets: devices.iter().map(|device| device.2).collect(),
         pins,
+        streams,
         default,
     })
 }
@@ -98,13 +112,16 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     let graph = build(choices);
     let devices = machine.devices(&graph);
     let backends = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
-    let reserved = vec![0; devices.len()];
     let homes = spread(
-        &graph,
+        &[&graph],
         backends.session.devices(),
         machine.homes(&graph),
-        &reserved,
+        &Policy::default(),
     );
+    let homes = match homes {
+        Err(CompileError::Unsupported { .. }) => machine.homes(&graph),
+        homes => homes.unwrap(),
+    };
     let world = World::new(&graph, devices, homes);
     // Devices have no more memory than their budgets, so a plan that passes can be made.
     let plan = match world.compile(&graph) {

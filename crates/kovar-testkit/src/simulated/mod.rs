@@ -35,6 +35,8 @@ pub type Supports = dyn Fn(NodeRef<'_>) -> Support + Send + Sync;
 pub struct SimulatedOptions {
     /// Its id.
     pub id: String,
+    /// What it poses as.
+    pub kind: DeviceKind,
     /// What [`DeviceInfo::alignment`] says, a power of two.
     pub alignment: usize,
     /// The largest buffer, in bytes.
@@ -61,6 +63,7 @@ impl Default for SimulatedOptions {
     fn default() -> Self {
         Self {
             id: "sim0".to_owned(),
+            kind: DeviceKind::Simulated,
             alignment: 64,
             max_buffer_bytes: usize::MAX / 2,
             memory_bytes: None,
@@ -104,7 +107,7 @@ impl SimulatedDevice {
         Self {
             info: DeviceInfo {
                 id: options.id.clone(),
-                kind: DeviceKind::Simulated,
+                kind: options.kind,
                 name: "Simulated device".to_owned(),
                 features: Vec::new(),
                 memory_bytes: options.memory_bytes,

@@ -1,0 +1,159 @@
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
+use kovar::{Backend, DeviceKind, Policy};
+
+use super::{bytes, whole};
+use crate::diagnostics::UsageError;
+
+/// How the work is shared by several devices.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Placement")]
+pub struct PlacementArgs {
+    /// Keep the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE, and do
+    /// there what reads or writes them: `--place 'blk.*.ffn_*=cpu'`. The first match counts.
+    #[arg(long, value_name = "PATTERN=DEVICE", value_parser = assignment)]
+    pub place: Vec<(String, String)>,
+
+    /// Keep the first N layers on the first device that is not a CPU, the rest on the CPU.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0u32..=4096))]
+    pub gpu_layers: Option<u32>,
+
+    /// Ask DEVICE for at most SIZE of memory (`6GiB`, `500MiB`): layers that do not fit go to the
+    /// next device.
+    #[arg(long, value_name = "DEVICE=SIZE", value_parser = budget)]
+    pub budget: Vec<(String, u64)>,
+
+    /// Keep the weights that match PATTERN in host memory: they cross to their device layer by layer
+    /// in every step [default pattern: all].
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true,
+          default_missing_value = "*")]
+    pub stream: Vec<String>,
+
+    /// Prefer a kind of device: cpu, gpu or auto, whichever is estimated faster.
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub policy: Kind,
+
+    /// Products, convolutions and attention of fewer operations stay on the CPU.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_matmul_ops: u64,
+
+    /// Other operations with results of fewer elements stay on the CPU.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_elements: usize,
+
+    /// Fail if a --place cannot be followed, instead of a warning.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Verify every plan before it is used.
+    #[arg(long)]
+    pub check_plan: bool,
+}
+
+/// A kind of device to prefer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Whichever is estimated faster.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// Any other device.
+    Gpu,
+}
+
+impl PlacementArgs {
+    /// Where weights and caches are.
+    ///
+    /// # Errors
+    /// A device that is none of `devices`.
+    pub fn homes(&self, devices: &[Arc<dyn Backend>]) -> anyhow::Result<Homes> {
+        let ids = || DeviceId::all(devices.len()).zip(devices);
+        let named = |name: &str| {
+            let mut ids = ids();
+            let found = ids.find(|(_, device)| device.info().id == name);
+            found.map(|(id, _)| id).ok_or_else(|| {
+                let known = devices.iter().map(|device| device.info().id.as_str());
+                let known = known.collect::<Vec<_>>().join(", ");
+                UsageError::new(format!(
+                    "`{name}` is not one of the devices in use: {known}"
+                ))
+            })
+        };
+        let of_kind = |cpu: bool| {
+            let mut ids = ids();
+            let found = ids.find(|(_, device)| (device.info().kind == DeviceKind::Cpu) == cpu);
+            found.map(|(id, _)| id).ok_or_else(|| {
+                let kind = if cpu {
+                    "a CPU"
+                } else {
+                    "one that is not a CPU"
+                };
+                UsageError::new(format!(
+                    "--gpu-layers needs {kind} among the devices in use"
+                ))
+            })
+        };
+        let mut homes = match self.gpu_layers {
+            None => Homes::all_on(DeviceId::FIRST),
+            Some(_) => Homes::all_on(of_kind(true)?),
+        };
+        for (pattern, device) in &self.place {
+            homes = homes.pin(pattern, named(device)?);
+        }
+        for layer in 0..self.gpu_layers.unwrap_or(0) {
+            homes = homes.pin(&format!("blk.{layer}.*"), of_kind(false)?);
+        }
+        for (device, bytes) in &self.budget {
+            homes = homes.budget(named(device)?, *bytes);
+        }
+        Ok(self
+            .stream
+            .iter()
+            .fold(homes, |homes, pattern| homes.stream(pattern)))
+    }
+
+    /// How graphs are compiled.
+    pub fn policy(&self) -> Policy {
+        let mut policy = Policy::default();
+        policy.favour = match self.policy {
+            Kind::Auto => Favour::Time,
+            Kind::Cpu => Favour::Cpu,
+            Kind::Gpu => Favour::Gpu,
+        };
+        policy.thresholds = Thresholds {
+            min_product_flops: self.min_matmul_ops,
+            min_elements: self.min_elements,
+        };
+        policy.strict = self.strict;
+        policy.check_plan |= self.check_plan;
+        policy
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (pattern, device) = text.rsplit_once('=').ok_or("expected PATTERN=DEVICE")?;
+    if pattern.is_empty() || device.is_empty() {
+        return Err("expected PATTERN=DEVICE".to_owned());
+    }
+    Ok((pattern.to_owned(), device.to_owned()))
+}
+
+fn budget(text: &str) -> Result<(String, u64), String> {
+    let (device, size) = assignment(text).map_err(|_| "expected DEVICE=SIZE")?;
+    Ok((device, bytes(&size)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_may_hold_an_equals_sign() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(assignment("a=b=cpu"), Ok(pair("a=b", "cpu")));
+        assert!(assignment("cpu").is_err() && assignment("=cpu").is_err());
+        assert_eq!(budget("cpu=2KiB"), Ok(("cpu".to_owned(), 2048)));
+    }
+}

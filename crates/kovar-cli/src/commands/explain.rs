@@ -1,0 +1,185 @@
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use kovar::runtime::{NodeReport, Pattern};
+use kovar::{Model, NodeId};
+use serde::Serialize;
+
+use crate::args::{RunArgs, whole};
+use crate::output::Table;
+use crate::{load, output};
+
+/// Show where each operation of a model runs and why.
+///
+/// One line for each operation of a step: the name of what it writes, the device, the kernel, the
+/// estimated and the measured time, and what decided. The model is loaded and runs one step of the
+/// token 0, operation by operation, so that the times hold what it takes to begin one.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Explain {
+    /// Only operations whose name or whose result's name matches PATTERN (`*` any characters, `?`
+    /// one).
+    #[arg(long, value_name = "PATTERN", default_value = "*")]
+    node: String,
+
+    /// Tokens of the step.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    tokens: u32,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar explain -m model.gguf
+  kovar explain -m model.gguf --node 'matmul*' --tokens 512
+  kovar explain -m model.gguf --node attention --json | jq '.nodes[].measured_ns'";
+
+#[derive(Serialize)]
+struct Report {
+    nodes: Vec<Node>,
+}
+
+#[derive(Serialize)]
+struct Node {
+    node: usize,
+    op: &'static str,
+    result: String,
+    device: String,
+    kernel: &'static str,
+    estimated_ns: f64,
+    measured_ns: Option<u64>,
+    why: String,
+    refusals: Vec<String>,
+}
+
+/// What running a node showed.
+struct Ran {
+    kernel: &'static str,
+    time: Duration,
+}
+
+impl Explain {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded or run.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let n_tokens = self.tokens as usize;
+        let devices = self.run.devices()?;
+        let ids: Vec<String> = devices
+            .iter()
+            .map(|device| device.info().id.clone())
+            .collect();
+        let options = self.run.options(&devices)?;
+        let file = load::open(&self.run.model.model)?;
+        let (_, forecast) = Model::forecast(file, devices.clone(), &options, n_tokens)
+            .with_context(|| format!("cannot plan {}", self.run.model.model))?;
+        let file = load::open(&self.run.model.model)?;
+        let mut model = Model::load(file, devices, &options)
+            .with_context(|| format!("cannot load {}", self.run.model.model))?;
+        let ran = run(&mut model, n_tokens)?;
+        let pattern = Pattern::new(&self.node);
+        let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
+        let nodes = forecast.nodes.iter().filter(wanted);
+        let report = Report {
+            nodes: nodes.map(|node| describe(node, &ids, &ran)).collect(),
+        };
+        if self.json {
+            output::write_json(&report)?;
+        } else {
+            output::write(&text(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Runs a step twice, node by node, and measures the second.
+fn run(model: &mut Model, n_tokens: usize) -> anyhow::Result<HashMap<NodeId, Ran>> {
+    let mut ran = HashMap::new();
+    for _ in 0..2 {
+        model.truncate(0);
+        ran.clear();
+        let mut start = Instant::now();
+        let mut failed = None;
+        let mut observer = |evaluated: &kovar::runtime::Evaluated<'_>| {
+            if let Err(error) = evaluated.wait() {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+            let time = start.elapsed();
+            for (&node, kernel) in evaluated.nodes().iter().zip(evaluated.kernels()) {
+                ran.insert(node, Ran { kernel, time });
+            }
+            start = Instant::now();
+            ControlFlow::Continue(())
+        };
+        let observed = model.observe(&vec![0; n_tokens], &mut observer);
+        if let Some(error) = failed {
+            return Err(error).context("cannot run the step");
+        }
+        observed.context("cannot run the step")?;
+    }
+    Ok(ran)
+}
+
+fn describe(node: &NodeReport, ids: &[String], ran: &HashMap<NodeId, Ran>) -> Node {
+    let ran = ran.get(&node.node);
+    let refusals = node.refusals.iter();
+    Node {
+        node: node.node.index(),
+        op: node.op,
+        result: node.result.clone(),
+        device: ids.get(node.device.index()).cloned().unwrap_or_default(),
+        kernel: ran.map_or("", |ran| ran.kernel),
+        estimated_ns: node.estimate_ns,
+        measured_ns: ran.map(|ran| u64::try_from(ran.time.as_nanos()).unwrap_or(u64::MAX)),
+        why: node.why.to_string(),
+        refusals: refusals
+            .map(|no| format!("{}: {}", no.device, no.reason))
+            .collect(),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut table = Table::new(&[
+        ">node",
+        "operation",
+        "result",
+        "device",
+        "kernel",
+        ">estimated",
+        ">measured",
+        "why",
+    ]);
+    let time = |nanoseconds: f64| format!("{:.1} us", nanoseconds / 1e3);
+    for node in &report.nodes {
+        let mut why = node.why.clone();
+        for refusal in &node.refusals {
+            why += "; ";
+            why += refusal;
+        }
+        table.row([
+            node.node.to_string(),
+            node.op.to_owned(),
+            node.result.clone(),
+            node.device.clone(),
+            node.kernel.to_owned(),
+            time(node.estimated_ns),
+            node.measured_ns
+                .map_or_else(String::new, |ns| time(ns as f64)),
+            why,
+        ]);
+    }
+    table.render("")
+}

@@ -1,0 +1,233 @@
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use kovar::runtime::{Forecast, NodeReport, Why};
+use kovar::{Graph, Model};
+use serde::Serialize;
+
+use crate::args::{RunArgs, whole};
+use crate::output::Table;
+use crate::{format, load, output};
+
+/// Show what a model would ask of the devices, before anything is loaded.
+///
+/// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
+/// the segments of a step and the bytes that cross between devices; and the operations that do not
+/// run on their fastest device, with the reason. The activations of the devices are shared by all
+/// steps, the largest of which decides.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Plan {
+    /// Tokens of the step.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    tokens: u32,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kovar plan -m model.gguf
+  kovar plan -m model.gguf --tokens 512 --ctx 8192 --cache-type q8_0
+  kovar plan -m model.gguf --device cpu,cpu:avx2 --budget cpu=2GiB";
+
+#[derive(Serialize)]
+struct Report {
+    devices: Vec<Device>,
+    segments: usize,
+    copies: usize,
+    copied_bytes: usize,
+    uploads: usize,
+    uploaded_bytes: usize,
+    off_fastest: Vec<Off>,
+    lost_pins: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Device {
+    id: String,
+    weights: usize,
+    caches: usize,
+    activations: usize,
+    activations_lower_bound: usize,
+    total: usize,
+    segments: usize,
+    operations: usize,
+}
+
+#[derive(Serialize)]
+struct Off {
+    op: &'static str,
+    device: String,
+    why: String,
+    nodes: usize,
+    first: String,
+}
+
+impl Plan {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A model that cannot be read, devices that cannot run it or have no room for it.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let file = load::open(&self.run.model.model)?;
+        let devices = self.run.devices()?;
+        let ids: Vec<String> = devices
+            .iter()
+            .map(|device| device.info().id.clone())
+            .collect();
+        let options = self.run.options(&devices)?;
+        let forecast = Model::forecast(file, devices, &options, self.tokens as usize);
+        let (graph, forecast) =
+            forecast.with_context(|| format!("cannot plan {}", self.run.model.model))?;
+        let report = report(&graph, &forecast, &ids);
+        if self.json {
+            output::write_json(&report)?;
+        } else {
+            output::write(&text(&report, self.tokens))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
+    let schedule = &forecast.schedule;
+    let bytes = |storage: kovar::StorageId| {
+        let storage = graph.storages().get(storage.index());
+        storage.map_or(0, |storage| storage.bytes)
+    };
+    let devices = forecast
+        .memory
+        .iter()
+        .enumerate()
+        .map(|(at, memory)| Device {
+            id: memory.device.clone(),
+            weights: memory.weights,
+            caches: memory.states,
+            activations: memory.arena,
+            activations_lower_bound: memory.arena_lower_bound,
+            total: memory.weights + memory.states + memory.arena,
+            segments: schedule
+                .segments
+                .iter()
+                .filter(|s| s.device.index() == at)
+                .count(),
+            operations: forecast
+                .nodes
+                .iter()
+                .filter(|n| n.device.index() == at)
+                .count(),
+        });
+    Report {
+        devices: devices.collect(),
+        segments: schedule.segments.len(),
+        copies: schedule.copies.len(),
+        copied_bytes: schedule.copies.iter().map(|copy| copy.bytes.len()).sum(),
+        uploads: schedule.uploads.len(),
+        uploaded_bytes: schedule
+            .uploads
+            .iter()
+            .map(|upload| bytes(upload.weight))
+            .sum(),
+        off_fastest: off_fastest(&forecast.nodes, ids),
+        lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// The nodes that are not on their fastest device, those alike together.
+fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
+    let mut found: Vec<Off> = Vec::new();
+    for node in nodes.iter().filter(|node| node.why != Why::Fastest) {
+        let device = ids.get(node.device.index()).map_or("?", String::as_str);
+        let mut why = node.why.to_string();
+        if node.why == Why::Only {
+            for refusal in &node.refusals {
+                why += &format!("; {}: {}", refusal.device, refusal.reason);
+            }
+        }
+        let alike = |off: &&mut Off| off.op == node.op && off.device == device && off.why == why;
+        match found.iter_mut().find(alike) {
+            Some(off) => off.nodes += 1,
+            None => found.push(Off {
+                op: node.op,
+                device: device.to_owned(),
+                why,
+                nodes: 1,
+                first: node.result.clone(),
+            }),
+        }
+    }
+    found
+}
+
+fn text(report: &Report, tokens: u32) -> String {
+    let size = |bytes: usize| format::bytes(bytes as u64);
+    let mut table = Table::new(&[
+        "device",
+        ">weights",
+        ">caches",
+        ">activations",
+        ">total",
+        ">segments",
+        ">operations",
+    ]);
+    for device in &report.devices {
+        table.row([
+            device.id.clone(),
+            size(device.weights),
+            size(device.caches),
+            format!(
+                "{} (at least {})",
+                size(device.activations),
+                size(device.activations_lower_bound)
+            ),
+            size(device.total),
+            device.segments.to_string(),
+            device.operations.to_string(),
+        ]);
+    }
+    let mut text = table.render("");
+    let step = format!("a step of {}", format::plural(tokens as usize, "token"));
+    text += &format!(
+        "\n{step}: {}, {} of {} between devices\n",
+        format::plural(report.segments, "segment"),
+        if report.copies == 1 {
+            "1 copy".to_owned()
+        } else {
+            format!("{} copies", report.copies)
+        },
+        size(report.copied_bytes),
+    );
+    if report.uploads > 0 {
+        text += &format!(
+            "{} of streamed weights, {}\n",
+            format::plural(report.uploads, "upload"),
+            size(report.uploaded_bytes)
+        );
+    }
+    for lost in &report.lost_pins {
+        text += &format!("warning: {lost}\n");
+    }
+    if report.devices.len() > 1 && !report.off_fastest.is_empty() {
+        let mut table = Table::new(&[">nodes", "operation", "first", "device", "why"]);
+        for off in &report.off_fastest {
+            table.row([
+                off.nodes.to_string(),
+                off.op.to_owned(),
+                off.first.clone(),
+                off.device.clone(),
+                off.why.clone(),
+            ]);
+        }
+        text += "\nnot on the fastest device:\n";
+        text += &table.render("");
+    }
+    text
+}

@@ -1,0 +1,131 @@
+use crate::kovar;
+
+const TWO: [&str; 2] = ["--device", "cpu,cpu:portable"];
+
+#[test]
+fn a_plan_tells_what_the_devices_are_asked_for() {
+    let plan = kovar(&["plan", "--json", "--ctx", "64"]).json();
+    let [cpu] = plan["devices"].as_array().unwrap().as_slice() else {
+        panic!("{plan}");
+    };
+    let bytes = |name: &str| cpu[name].as_u64().unwrap();
+    assert_eq!(cpu["id"], "cpu");
+    // 8 layers of 64 rows of keys and of values of 4 heads of 32 f16 elements.
+    assert_eq!(bytes("caches"), 8 * 64 * 2 * 128 * 2);
+    assert!(bytes("activations") >= bytes("activations_lower_bound"));
+    assert_eq!(
+        bytes("total"),
+        bytes("weights") + bytes("caches") + bytes("activations")
+    );
+    assert_eq!(
+        (plan["segments"].as_u64(), plan["copies"].as_u64()),
+        (Some(1), Some(0))
+    );
+    let text = kovar(&["plan"]).ok();
+    assert!(text.starts_with("device  "), "{text}");
+    assert!(
+        text.contains("a step of 1 token: 1 segment, 0 copies"),
+        "{text}"
+    );
+}
+
+#[test]
+fn pins_and_budgets_share_a_model_between_devices() {
+    let pinned = ["plan", "--json", "--place", "blk.*.ffn_*=cpu:portable"];
+    let plan = kovar(&[&pinned[..], &TWO].concat()).json();
+    assert_eq!(plan["devices"][1]["id"], "cpu:portable");
+    assert_eq!(plan["segments"], 17);
+    assert!(plan["copies"].as_u64().unwrap() >= 16, "{plan}");
+    let pinned = plan["off_fastest"].as_array().unwrap().iter();
+    let mut why = pinned.map(|off| off["why"].as_str().unwrap());
+    assert!(why.any(|why| why == "pinned by `blk.*.ffn_*`"), "{plan}");
+
+    let budget = 7 << 20;
+    let limited = ["plan", "--json", "--ctx", "64", "--budget", "cpu=7MiB"];
+    let plan = kovar(&[&limited[..], &TWO].concat()).json();
+    let total = |device: usize| plan["devices"][device]["total"].as_u64().unwrap();
+    assert!(total(0) <= budget, "{plan}");
+    for device in plan["devices"].as_array().unwrap() {
+        assert!(device["weights"].as_u64().unwrap() > 1 << 20, "{plan}");
+    }
+}
+
+#[test]
+fn streamed_layers_take_little_memory() {
+    let plan = kovar(&["plan", "--json", "--stream=blk.*"]).json();
+    assert_eq!(plan["segments"], 8);
+    assert!(plan["uploads"].as_u64().unwrap() >= 8 * 9, "{plan}");
+    let resident = kovar(&["plan", "--json"]).json();
+    let total = |plan: &serde_json::Value| plan["devices"][0]["total"].as_u64().unwrap();
+    assert!(total(&plan) < total(&resident), "{plan} {resident}");
+}
+
+#[test]
+fn text_is_the_same_on_two_devices() {
+    let args = [
+        "generate",
+        "Once upon a time",
+        "-n",
+        "12",
+        "--temp",
+        "0",
+        "--simd",
+        "portable",
+    ];
+    let one = kovar(&args).ok();
+    let two = [
+        "--device",
+        "cpu,cpu:portable",
+        "--place",
+        "blk.0.*=cpu",
+        "--check-plan",
+    ];
+    let two = kovar(&[&args[..], &two, &["--place", "*attn*=cpu:portable"]].concat()).ok();
+    assert_eq!(one, two);
+}
+
+#[test]
+fn each_operation_is_explained() {
+    let report = kovar(&["explain", "--json", "--node", "matmul*"]).json();
+    let nodes = report["nodes"].as_array().unwrap();
+    // Besides, what works in place on the results of products.
+    let products = nodes.iter().filter(|node| node["op"] == "matmul");
+    assert_eq!(products.count(), 8 * 7 + 1);
+    for node in nodes {
+        assert_eq!(
+            (&node["device"], &node["why"]),
+            (&"cpu".into(), &"fastest".into())
+        );
+        assert!(!node["kernel"].as_str().unwrap().is_empty());
+        assert!(node["measured_ns"].as_u64().unwrap() > 0);
+    }
+    let text = kovar(&["explain", "--node", "attention"]).ok();
+    assert_eq!(text.lines().count(), 1 + 8, "{text}");
+}
+
+#[test]
+fn equal_devices_do_not_differ() {
+    let report = kovar(&["diff", "--json", "--a", "cpu:portable", "--b", "cpu"]).json();
+    assert_eq!(report["failed"], false);
+    assert!(report["operations"].as_u64().unwrap() > 8 * 15, "{report}");
+    let text = kovar(&["diff", "--a", "cpu:portable", "--b", "cpu,cpu:portable"]).ok();
+    assert!(text.ends_with("agree within their limits\n"), "{text}");
+}
+
+#[test]
+fn placements_on_devices_that_are_not_in_use_are_refused() {
+    let error = kovar(&["plan", "--place", "blk.*=gpu0"]).failed(2);
+    assert!(
+        error.contains("`gpu0` is not one of the devices in use: cpu"),
+        "{error}"
+    );
+    let error = kovar(&["plan", "--gpu-layers", "4"]).failed(2);
+    assert!(
+        error.contains("--gpu-layers needs one that is not a CPU"),
+        "{error}"
+    );
+    let error = kovar(&["plan", "--budget", "cpu=lots"]).failed(2);
+    assert!(error.contains("500M"), "{error}");
+    let error = kovar(&["plan", "--budget", "cpu=1KiB"]).failed(1);
+    assert!(error.contains("its budget is 1024 bytes"), "{error}");
+}

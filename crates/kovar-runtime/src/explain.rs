@@ -1,0 +1,166 @@
+//! Why each node runs where it does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, Reason, Support};
+use kovar_core::{Graph, NodeId, NodeRef};
+
+use crate::alias::{Unit, classify};
+use crate::compile::Passes;
+use crate::device::DeviceId;
+use crate::error::{CompileError, Refusal};
+use crate::homes::Homes;
+use crate::pins::granted;
+
+/// What decided a node's device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is the fastest device for the node.
+    Fastest,
+    /// No other device supports the node.
+    Only,
+    /// A pin of the user's.
+    Pinned {
+        /// The pin's pattern.
+        pattern: String,
+    },
+    /// The node writes a storage that the fastest device cannot own, because it does not support
+    /// another of its writers.
+    Owner {
+        /// The other writer's operation.
+        op: &'static str,
+        /// Its index.
+        node: usize,
+        /// Why the fastest device does not support it.
+        reason: Reason,
+    },
+    /// The whole run is estimated to take less so, with the copies that it spares.
+    Copies,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Fastest => f.write_str("fastest"),
+            Why::Only => f.write_str("the only device that can"),
+            Why::Pinned { pattern } => write!(f, "pinned by `{pattern}`"),
+            Why::Owner { op, node, reason } => {
+                write!(
+                    f,
+                    "the owner of what it writes, for {op} (node {node}): {reason}"
+                )
+            }
+            Why::Copies => f.write_str("saves copies"),
+        }
+    }
+}
+
+/// Where a node runs and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeReport {
+    /// The node.
+    pub node: NodeId,
+    /// Its operation.
+    pub op: &'static str,
+    /// The name of the storage that it writes.
+    pub result: String,
+    /// The device that runs it.
+    pub device: DeviceId,
+    /// The estimated time there, in nanoseconds.
+    pub estimate_ns: f64,
+    /// What decided.
+    pub why: Why,
+    /// The devices that cannot run it, and why.
+    pub refusals: Vec<Refusal>,
+}
+
+/// A report of each needed node, in program order.
+pub(crate) fn explain(
+    graph: &Graph,
+    passes: &Passes,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
+) -> Result<Vec<NodeReport>, CompileError> {
+    let classes = classify(graph, &passes.liveness, devices)?;
+    let mut reports = Vec::with_capacity(passes.liveness.nodes().len());
+    for (position, &id) in passes.liveness.nodes().iter().enumerate() {
+        let unit = classes
+            .unit_at(position)
+            .and_then(|at| classes.units().get(at));
+        let (Some(node), Some(unit)) = (graph.node(id), unit) else {
+            continue;
+        };
+        let storage = node.output().storage;
+        let device = passes.placement.owner(storage, position);
+        let device = device.unwrap_or(DeviceId::FIRST);
+        let estimate = |device: DeviceId| {
+            let backend = devices.get(device.index());
+            backend.map_or(f64::INFINITY, |backend| backend.estimate(node))
+        };
+        let mut refusals = Vec::new();
+        let mut fastest: Option<DeviceId> = None;
+        for (other, backend) in DeviceId::all(devices.len()).zip(devices) {
+            match backend.supports(node) {
+                Support::No(reason) => refusals.push(Refusal {
+                    device: backend.info().id.clone(),
+                    reason,
+                }),
+                Support::Yes => {
+                    if fastest.is_none_or(|least| estimate(other) < estimate(least)) {
+                        fastest = Some(other);
+                    }
+                }
+            }
+        }
+        let pin = granted(graph, &passes.liveness, homes, unit);
+        let why = if refusals.len() + 1 == devices.len() && devices.len() > 1 {
+            Why::Only
+        } else if let Some(pin) = pin.filter(|pin| pin.device == device) {
+            Why::Pinned {
+                pattern: pin.pattern.to_string(),
+            }
+        } else if fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest)) {
+            Why::Fastest
+        } else {
+            let fastest = fastest.and_then(|fastest| devices.get(fastest.index()));
+            fastest
+                .and_then(|fastest| refused_writer(graph, passes, unit, fastest))
+                .unwrap_or(Why::Copies)
+        };
+        reports.push(NodeReport {
+            node: id,
+            op: node.op().name(),
+            result: node.storage_of(node.output()).name.clone(),
+            device,
+            estimate_ns: estimate(device),
+            why,
+            refusals,
+        });
+    }
+    Ok(reports)
+}
+
+/// The first node of a unit that a device does not support.
+fn refused_writer(
+    graph: &Graph,
+    passes: &Passes,
+    unit: &Unit,
+    backend: &Arc<dyn Backend>,
+) -> Option<Why> {
+    let ids = unit
+        .positions
+        .iter()
+        .filter_map(|&p| passes.liveness.nodes().get(p));
+    let mut nodes = ids.filter_map(|&id| Some((id, graph.node(id)?)));
+    nodes.find_map(
+        |(id, node): (NodeId, NodeRef<'_>)| match backend.supports(node) {
+            Support::Yes => None,
+            Support::No(reason) => Some(Why::Owner {
+                op: node.op().name(),
+                node: id.index(),
+                reason,
+            }),
+        },
+    )
+}

@@ -1,0 +1,107 @@
+//! Looking at values while a plan runs.
+
+use std::ops::ControlFlow;
+
+use kovar_core::backend::{Backend, Program};
+use kovar_core::{Graph, NodeId, Value};
+
+use crate::device::DeviceId;
+use crate::error::RunError;
+use crate::link::Linked;
+
+/// A segment that was just queued.
+pub struct Evaluated<'r> {
+    pub(crate) graph: &'r Graph,
+    pub(crate) nodes: &'r [NodeId],
+    pub(crate) device: DeviceId,
+    pub(crate) backend: &'r dyn Backend,
+    pub(crate) program: &'r dyn Program,
+    pub(crate) linked: &'r Linked,
+}
+
+/// What is called behind each segment of an observed run. A break ends the run with
+/// [`RunError::Cancelled`]; what the segments so far did to states stays.
+pub type Observer<'o> = dyn FnMut(&Evaluated<'_>) -> ControlFlow<()> + 'o;
+
+impl<'r> Evaluated<'r> {
+    /// The graph.
+    pub fn graph(&self) -> &'r Graph {
+        self.graph
+    }
+
+    /// The segment's nodes, in program order.
+    pub fn nodes(&self) -> &'r [NodeId] {
+        self.nodes
+    }
+
+    /// The device that runs them.
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// The kernel that runs each node.
+    pub fn kernels(&self) -> Vec<&'static str> {
+        self.program.kernels()
+    }
+
+    /// Waits for the segment.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn wait(&self) -> Result<(), RunError> {
+        let queue = self.backend.queue();
+        Ok(queue.wait(queue.fence()?)?)
+    }
+
+    /// Waits for the segment and reads the elements of a value that one of its nodes read or
+    /// wrote, row-major without gaps. An earlier node's value may have been overwritten by a
+    /// later node of the segment; segments of one node have no later ones.
+    ///
+    /// # Errors
+    /// [`RunError::NotReadable`] for a value that is not in memory there, a device's.
+    pub fn read(&self, value: &Value) -> Result<Vec<u8>, RunError> {
+        let not_readable = || RunError::NotReadable {
+            index: value.storage.index(),
+            reason: "its storage has no plain memory on the device",
+        };
+        let span = value.byte_span();
+        if span.is_empty() {
+            return Ok(Vec::new());
+        }
+        let binding = self.linked.binding(self.device, value.storage);
+        let binding = binding.ok_or_else(not_readable)?;
+        let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
+        let bytes = queue.read(&binding.buffer, offset, span.len())?.wait()?;
+        if value.layout.is_contiguous() {
+            return Ok(bytes);
+        }
+        gather(value, &bytes).ok_or_else(not_readable)
+    }
+}
+
+/// The elements of a value from the bytes of its span.
+fn gather(value: &Value, bytes: &[u8]) -> Option<Vec<u8>> {
+    let (len, unit) = (value.dtype.block_len(), value.dtype.block_bytes());
+    let (dims, strides) = (value.dims(), value.layout.strides());
+    let rank = dims.rank();
+    let mut gathered = Vec::with_capacity(value.layout.elements() / len * unit);
+    // By dimension. Rows of blocks are contiguous, so the last one steps by whole blocks.
+    let mut index = [0usize; kovar_core::MAX_RANK];
+    loop {
+        let at: usize = (0..rank).map(|d| index[d] * strides[d]).sum();
+        let start = at / len * unit;
+        gathered.extend_from_slice(bytes.get(start..start + unit)?);
+        let mut d = rank;
+        loop {
+            if d == 0 {
+                return Some(gathered);
+            }
+            d -= 1;
+            index[d] += if d + 1 == rank { len } else { 1 };
+            if index[d] < dims[d] {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+}

@@ -1,0 +1,221 @@
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kovar_core::backend::{DeviceKind, Reason};
+use kovar_core::ops::{Op, Scale};
+use kovar_core::{DType, Graph, ValueId};
+use kovar_runtime::{Favour, Homes, HostSlice, Plan, Policy, RunError, Why, compile};
+use kovar_testkit::simulated::{Call, SimulatedOptions};
+
+use crate::world::{World, device, without};
+
+/// Two products and a norm over `rows` rows, none of which reads a weight.
+fn products(rows: usize) -> Graph {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[32, 32]).unwrap();
+    let x = graph.input("x", DType::F32, &[rows, 32]).unwrap();
+    let x = graph.matmul(a, x).unwrap();
+    let x = graph.softmax(x, None, 1.0).unwrap();
+    let y = graph.matmul(a, x).unwrap();
+    graph.set_output(y, "y").unwrap();
+    graph
+}
+
+/// A CPU and a GPU that is faster by far.
+fn pair() -> Vec<SimulatedOptions> {
+    let cpu = SimulatedOptions {
+        kind: DeviceKind::Cpu,
+        ..without("cpu", &[])
+    };
+    let gpu = SimulatedOptions {
+        kind: DeviceKind::Gpu,
+        flops_per_ns: 1e6,
+        bytes_per_ns: 1e6,
+        latency_ns: 1.0,
+        ..without("gpu", &[])
+    };
+    vec![cpu, gpu]
+}
+
+fn placed(
+    graph: &Graph,
+    devices: Vec<SimulatedOptions>,
+    change: impl Fn(&mut Policy),
+) -> Vec<usize> {
+    let world = World::new(graph, devices, Homes::all_on(device(0)));
+    let mut policy = Policy::default();
+    policy.check_plan = true;
+    change(&mut policy);
+    let plan = compile(graph, &world.session, &policy).unwrap();
+    plan.kernels()
+        .iter()
+        .map(|kernel| kernel.device.index())
+        .collect()
+}
+
+#[test]
+fn time_decides_unless_a_kind_of_device_is_favoured() {
+    let graph = products(4);
+    assert_eq!(placed(&graph, pair(), |_| {}), [1, 1, 1]);
+    assert_eq!(
+        placed(&graph, pair(), |policy| policy.favour = Favour::Cpu),
+        [0, 0, 0]
+    );
+    let slow = || {
+        let mut devices = pair();
+        devices[1].latency_ns = 1e9;
+        devices
+    };
+    assert_eq!(placed(&graph, slow(), |_| {}), [0, 0, 0]);
+    assert_eq!(
+        placed(&graph, slow(), |policy| policy.favour = Favour::Gpu),
+        [1, 1, 1]
+    );
+}
+
+#[test]
+fn a_favoured_device_does_only_what_it_supports() {
+    let mut devices = pair();
+    devices[1] = SimulatedOptions {
+        kind: DeviceKind::Gpu,
+        ..without("gpu", &["softmax"])
+    };
+    let placed = placed(&products(4), devices, |policy| policy.favour = Favour::Gpu);
+    assert_eq!(placed, [1, 0, 1]);
+}
+
+#[test]
+fn small_work_stays_on_the_cpu_if_thresholds_say_so() {
+    let limit = |policy: &mut Policy| {
+        policy.thresholds.min_product_flops = 100_000;
+        policy.thresholds.min_elements = 100;
+    };
+    // 4 rows: 8192 operations and 128 elements; 64 rows: 131072 operations.
+    assert_eq!(placed(&products(4), pair(), limit), [0, 0, 0]);
+    assert_eq!(placed(&products(64), pair(), limit), [1, 1, 1]);
+    let limit = |policy: &mut Policy| policy.thresholds.min_elements = 1 << 20;
+    assert_eq!(placed(&products(64), pair(), limit), [1, 0, 1]);
+}
+
+#[test]
+fn every_node_has_a_reason_to_be_where_it_is() {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[4, 4]).unwrap();
+    let w = graph.weight("w", DType::F32, &[4, 4]).unwrap();
+    let x = graph.softmax(a, None, 1.0).unwrap();
+    let scale = Op::from(Scale { scale: 2.0 });
+    graph.apply_in_place(scale, &[x]).unwrap();
+    let y = graph.matmul(w, x).unwrap();
+    let z = graph.cumsum(y).unwrap();
+    graph.set_output(z, "z").unwrap();
+    let mut devices = pair();
+    devices[1] = SimulatedOptions {
+        flops_per_ns: 1e6,
+        bytes_per_ns: 1e6,
+        latency_ns: 1.0,
+        ..without("gpu", &["softmax"])
+    };
+    let world = World::new(
+        &graph,
+        devices,
+        Homes::all_on(device(1)).pin("z", device(0)),
+    );
+    let plan = world.compile(&graph).unwrap();
+    let why: Vec<Why> = plan
+        .explain()
+        .unwrap()
+        .into_iter()
+        .map(|node| node.why)
+        .collect();
+    let owner = Why::Owner {
+        op: "softmax",
+        node: 0,
+        reason: Reason::Op { op: "softmax" },
+    };
+    let pinned = Why::Pinned {
+        pattern: "z".into(),
+    };
+    assert_eq!(why, [Why::Only, owner, Why::Copies, pinned]);
+}
+
+/// `y = 2 a`, column by column turned, `z = y + y`.
+fn observed() -> (Graph, [ValueId; 2]) {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[2, 3]).unwrap();
+    let y = graph.scale(a, 2.0).unwrap();
+    let turned = graph.permute(y, &[1, 0]).unwrap();
+    let z = graph.add(turned, turned).unwrap();
+    graph.set_output(z, "z").unwrap();
+    (graph, [a, turned])
+}
+
+fn one_by_one(graph: &Graph) -> (World, Plan) {
+    let devices = vec![without("a", &["add"]), without("b", &["scale"])];
+    let world = World::new(graph, devices, Homes::all_on(device(0)));
+    let mut policy = Policy::default();
+    policy.max_segment_nodes = NonZeroUsize::new(1);
+    let plan = compile(graph, &world.session, &policy).unwrap();
+    (world, plan)
+}
+
+#[test]
+fn an_observer_sees_the_result_of_each_node() {
+    let (graph, [a, turned]) = observed();
+    let (_world, plan) = one_by_one(&graph);
+    let data = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let mut seen: Vec<(usize, Vec<f32>)> = Vec::new();
+    let mut observer = |evaluated: &kovar_runtime::Evaluated<'_>| {
+        let node = evaluated.graph().node(evaluated.nodes()[0]).unwrap();
+        let floats = |bytes: Vec<u8>| {
+            let elements = bytes
+                .chunks_exact(4)
+                .map(|e| f32::from_le_bytes(e.try_into().unwrap()));
+            elements.collect::<Vec<f32>>()
+        };
+        seen.push((
+            evaluated.device().index(),
+            floats(evaluated.read(node.output()).unwrap()),
+        ));
+        if seen.len() == 2 {
+            let value = graph.value(turned).unwrap();
+            assert_eq!(
+                floats(evaluated.read(value).unwrap()),
+                [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]
+            );
+        }
+        ControlFlow::Continue(())
+    };
+    plan.run_observed(&[(a, HostSlice::f32(&data))], &[], Some(&mut observer))
+        .unwrap();
+    let expected = [
+        (0, vec![2.0, 4.0, 6.0, 8.0, 10.0, 12.0]),
+        (1, vec![4.0, 16.0, 8.0, 20.0, 12.0, 24.0]),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn an_observer_can_cancel_a_run_and_the_plan_can_be_run_again() {
+    let (graph, [a, _]) = observed();
+    let (world, plan) = one_by_one(&graph);
+    let data = [1.0f32; 6];
+    let inputs = [(a, HostSlice::f32(&data))];
+    let cancel = AtomicBool::new(true);
+    let mut observer = |_: &kovar_runtime::Evaluated<'_>| match cancel.load(Ordering::SeqCst) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let error = plan
+        .run_observed(&inputs, &[], Some(&mut observer))
+        .unwrap_err();
+    assert_eq!(error, RunError::Cancelled);
+    assert_eq!(world.devices[1].calls(Call::Launch), 0);
+    cancel.store(false, Ordering::SeqCst);
+    let outputs = plan
+        .run_observed(&inputs, &[], Some(&mut observer))
+        .unwrap();
+    let mut z = [0.0; 6];
+    outputs.read_f32(plan.output("z").unwrap(), &mut z).unwrap();
+    assert_eq!(z, [4.0; 6]);
+}
