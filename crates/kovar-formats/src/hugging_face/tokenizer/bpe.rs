@@ -4,13 +4,12 @@ use serde_json::Value as Json;
 
 use super::super::HuggingFaceError;
 use super::super::json::shown;
+use super::Source;
 use super::pre_tokenizer::family;
-use super::{Source, Tokens};
 use crate::gguf::{StringArray, Value};
 
 pub(super) fn metadata(
     source: &Source<'_>,
-    _tokens: &Tokens,
 ) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
     check_model(source)?;
     // NFC is what Qwen's have; GGUF has no key for it and llama.cpp leaves it out.

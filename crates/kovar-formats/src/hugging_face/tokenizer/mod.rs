@@ -99,7 +99,7 @@ impl Source<'_> {
                 Err(self.unsupported("model.vocab", "a list"))
             }
             "BPE" if self.json.model.byte_fallback => spm::metadata(self, tokens),
-            "BPE" => bpe::metadata(self, tokens),
+            "BPE" => bpe::metadata(self),
             "Unigram" => unigram::metadata(self, tokens),
             other => Err(self.unsupported("model.type", format!("{other:?}"))),
         }
