@@ -46,8 +46,8 @@ fn decoder() -> Graph {
             let y = g.matmul(w, y).unwrap();
             g.reshape(y, &[1, HEADS, head_dim]).unwrap()
         });
-        let q = g.rope_in_place(heads[0], angles, Pairing::Split).unwrap();
-        let k = g.rope_in_place(heads[1], angles, Pairing::Split).unwrap();
+        let q = g.rope_in_place(heads[0], angles, Pairing::Neox).unwrap();
+        let k = g.rope_in_place(heads[1], angles, Pairing::Neox).unwrap();
         let cached = [("cache.k", k), ("cache.v", heads[2])].map(|(part, rows)| {
             let cache = g
                 .state(&name(part), DType::F32, &[32, HEADS, head_dim])
