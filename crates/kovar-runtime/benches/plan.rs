@@ -26,7 +26,7 @@ const HEADS: usize = 4;
 fn decoder() -> Graph {
     let mut graph = Graph::new();
     let g = &mut graph;
-    let mut weight = |g: &mut Graph, name: String, dims: &[usize]| -> ValueId {
+    let weight = |g: &mut Graph, name: String, dims: &[usize]| -> ValueId {
         g.weight(&name, DType::F32, dims).unwrap()
     };
     let head_dim = WIDTH / HEADS;
