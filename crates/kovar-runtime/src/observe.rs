@@ -20,7 +20,8 @@ pub struct Evaluated<'r> {
 }
 
 /// What is called behind each segment of an observed run. A break ends the run with
-/// [`RunError::Cancelled`]; what the segments so far did to states stays.
+/// [`RunError::Cancelled`] and leaves states half-way: as the segments so far left them at their
+/// homes.
 pub type Observer<'o> = dyn FnMut(&Evaluated<'_>) -> ControlFlow<()> + 'o;
 
 impl<'r> Evaluated<'r> {
