@@ -43,6 +43,7 @@ impl Machine {
             SimulatedOptions {
                 alignment: 16 << (i % 3),
                 memory_bytes: self.budget(i, largest),
+                deferred: buffers / 4 % 2 == 1,
                 max_buffer_bytes: largest.next_multiple_of(64).max(64) * units,
                 ..options
             }
