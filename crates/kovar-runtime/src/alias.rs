@@ -7,6 +7,7 @@
 //! all nodes. A class with one unit has one owner for the whole run; each further unit makes a new
 //! version of the class's storages.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Support};
@@ -51,6 +52,28 @@ impl Classes {
     /// The index of the unit of the node at a position.
     pub fn unit_at(&self, position: usize) -> Option<usize> {
         self.unit_at.get(position).copied()
+    }
+
+    /// One line for each unit with the storages of its class, its nodes by position, and the
+    /// devices that support them all.
+    pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
+        let mut text = format!("units: {}\n", self.units.len());
+        for (i, unit) in self.units.iter().enumerate() {
+            let storages = graph.storages().iter().zip(&self.of_storage);
+            let members = storages.filter(|(_, class)| **class == unit.class);
+            let members: Vec<&str> = members.map(|(storage, _)| storage.name.as_str()).collect();
+            let able = unit.devices.iter();
+            let able = able.filter_map(|device| devices.get(device.index()));
+            let able: Vec<&str> = able.map(|device| device.info().id.as_str()).collect();
+            let _ = writeln!(
+                text,
+                "  {i}: {} by {:?} on {}",
+                members.join(", "),
+                unit.positions,
+                able.join(" or ")
+            );
+        }
+        text
     }
 }
 

@@ -137,6 +137,24 @@ fn a_story_is_the_same_on_every_placement() {
 }
 
 #[test]
+fn a_recurrent_model_s_states_move_with_its_layers() {
+    let path = repository("models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf");
+    let expected = greedy(&mut load(&path, 1, Homes::all_on(device(0))), &PROMPT, 8);
+    let alternate = (0..6).fold(Homes::all_on(device(0)), |homes, layer| {
+        homes.pin(&format!("blk.{layer}.*"), device(layer % 2))
+    });
+    // The weights of the mixing on another device than the state that it updates.
+    let mixing = Homes::all_on(device(0)).pin("blk.*.time_mix_*", device(1));
+    for homes in [alternate, mixing] {
+        let mut model = load(&path, 2, homes);
+        assert_eq!(greedy(&mut model, &PROMPT, 8), expected);
+        for plan in model.plans() {
+            assert!(!plan.schedule().copies.is_empty(), "{}", plan.describe());
+        }
+    }
+}
+
+#[test]
 fn layers_that_exceed_a_budget_go_to_the_next_device() {
     let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     let budget = 6 << 20;

@@ -44,6 +44,7 @@ Examples:
   kovar inspect model.gguf                        what is in the file
   kovar quantize model.gguf small.gguf --type Q4_K_M
   kovar bench -m model.gguf                       how fast it runs here
+  kovar plan -m model.gguf                        what it asks of the devices
 
 `kovar COMMAND --help` tells more and has examples of its own.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.";

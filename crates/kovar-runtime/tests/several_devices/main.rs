@@ -2,6 +2,7 @@
 
 mod budgets;
 mod cases;
+mod failures;
 mod generator;
 mod plans;
 mod policy;

@@ -1,11 +1,13 @@
 use kovar_core::{DType, Graph};
 use kovar_runtime::Homes;
+use kovar_runtime::alias::classify;
 use kovar_runtime::check::{Violation, check_memory, check_segments};
 use kovar_runtime::flow::check_flow;
 use kovar_runtime::liveness::{Liveness, analyse};
 use kovar_runtime::memory::{MemoryPlan, plan};
 use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::{Schedule, Step, schedule};
+use kovar_testkit::simulated::{Call, SimulatedOptions};
 
 use crate::world::{World, device, only};
 
@@ -151,4 +153,59 @@ memory:
   output `z` on cpu: buffer 0, bytes 64..128
 ";
     assert_eq!(plan.memory.dump(&plan.graph, devices), expected);
+}
+
+#[test]
+fn storages_that_one_node_writes_are_of_one_class_and_its_writers_of_few_units() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[2, 4]).unwrap();
+    let s = graph.state("s", DType::F32, &[4]).unwrap();
+    let shifted = graph.token_shift(x, s, None).unwrap();
+    let y = graph.softmax(shifted, None, 1.0).unwrap();
+    graph.copy_into(y, shifted).unwrap();
+    graph.copy_into(x, shifted).unwrap();
+    let z = graph.scale(shifted, 2.0).unwrap();
+    graph.set_output(y, "y").unwrap();
+    graph.set_output(z, "z").unwrap();
+    let devices = vec![
+        only("a", &["token_shift", "scale"]),
+        only("b", &["softmax", "copy", "scale"]),
+    ];
+    let world = World::new(&graph, devices, Homes::all_on(device(0)));
+    let devices = world.session.devices();
+    let classes = classify(&graph, &analyse(&graph).unwrap(), devices).unwrap();
+    // The first copy is overwritten unread.
+    let expected = "\
+units: 4
+  0: s, token_shift.0 by [0] on a
+  1: y by [1] on b
+  2: s, token_shift.0 by [2] on b
+  3: z by [3] on a or b
+";
+    assert_eq!(classes.dump(&graph, devices), expected);
+}
+
+#[test]
+fn a_run_returns_before_work_that_nobody_waits_for_is_done() {
+    let example = example();
+    let deferred = |options| SimulatedOptions {
+        deferred: true,
+        ..options
+    };
+    let devices = vec![
+        deferred(only("cpu", &["scale"])),
+        deferred(only("gpu", &["softmax"])),
+    ];
+    let world = World::new(&example.graph, devices, Homes::all_on(device(0)));
+    let plan = world.compile(&example.graph).unwrap();
+    let launches = || [0, 1].map(|at: usize| world.devices[at].calls(Call::Launch));
+    let a = [1.0f32; 8];
+    let outputs = plan.run(&[(plan.input("a").unwrap(), (&a).into())], &[]);
+    let outputs = outputs.unwrap();
+    // The last segment runs behind all copies.
+    assert_eq!(launches(), [1, 1]);
+    outputs
+        .read_f32(plan.output("z").unwrap(), &mut [0.0; 8])
+        .unwrap();
+    assert_eq!(launches(), [2, 1]);
 }

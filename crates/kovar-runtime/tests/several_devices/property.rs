@@ -1,5 +1,7 @@
+use std::num::NonZeroUsize;
+
 use kovar_core::Graph;
-use kovar_runtime::{CompileError, Homes, Policy, spread};
+use kovar_runtime::{CompileError, Homes, Policy, compile, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 use proptest::prelude::*;
 
@@ -43,11 +45,16 @@ impl Machine {
             SimulatedOptions {
                 alignment: 16 << (i % 3),
                 memory_bytes: self.budget(i, largest),
+                deferred: buffers / 4 % 2 == 1,
                 max_buffer_bytes: largest.next_multiple_of(64).max(64) * units,
                 ..options
             }
         })
         .collect()
+    }
+
+    fn max_nodes(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(usize::from(self.default % 8))
     }
 
     fn budget(&self, device: usize, largest: usize) -> Option<u64> {
@@ -136,10 +143,21 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
         }
         Err(error) => return Err(TestCaseError::fail(error.to_string())),
     };
-    let expected = reference(&graph);
-    for (run, expected) in (1..).zip(&expected) {
-        prop_assert_eq!(&world.run(&plan, run), expected, "{}", plan.describe());
-    }
+    // A second plan, which needs more memory, moves the first and shares its states.
+    let mut policy = Policy::default();
+    policy.reuse_memory = false;
+    policy.max_segment_nodes = machine.max_nodes();
+    let second = match compile(&graph, &world.session, &policy) {
+        Ok(second) => second,
+        Err(CompileError::OverBudget(_)) => world.compile(&graph).unwrap(),
+        Err(error) => return Err(TestCaseError::fail(error.to_string())),
+    };
+    let [first_run, second_run] = reference(&graph);
+    prop_assert_eq!(&world.run(&plan, 1), &first_run, "{}", plan.describe());
+    prop_assert_eq!(&world.run(&second, 2), &second_run, "{}", second.describe());
+    world.session.reset_states().unwrap();
+    prop_assert_eq!(&world.run(&second, 1), &first_run, "{}", second.describe());
+    prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 //! devices of any kind in tests of the harness and of the scheduler: operations can be missing,
 //! memory can run out, and any call can be made to fail.
 //!
-//! Work runs as it is queued, but its errors come back from the next `wait` or ticket, as those of
-//! a real queue do.
+//! Work runs as it is queued, or as late as it may, and its errors come back from the next `wait` or
+//! ticket, as those of a real queue do.
 
 mod faults;
 mod memory;
@@ -55,6 +55,9 @@ pub struct SimulatedOptions {
     pub bytes_per_ns: f64,
     /// Nanoseconds to begin a node, for estimates.
     pub latency_ns: f64,
+    /// Whether queued work runs only when something waits for it, as late as a real queue may. Else
+    /// it runs as it is queued.
+    pub deferred: bool,
     /// Calls that fail.
     pub faults: Vec<Fault>,
 }
@@ -73,6 +76,7 @@ impl Default for SimulatedOptions {
             flops_per_ns: 10.0,
             bytes_per_ns: 10.0,
             latency_ns: 1000.0,
+            deferred: false,
             faults: Vec::new(),
         }
     }
@@ -115,7 +119,7 @@ impl SimulatedDevice {
                 max_buffer_bytes: options.max_buffer_bytes,
                 threads: None,
             },
-            queue: SimulatedQueue::new(device.clone()),
+            queue: SimulatedQueue::new(device.clone(), options.deferred),
             device,
             options,
         }

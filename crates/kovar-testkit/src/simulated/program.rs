@@ -12,8 +12,11 @@ use super::memory::{Device, SimulatedMemory};
 use crate::oracle::{Activations, OracleError, run_node};
 use crate::tensor::{TensorData, TensorError, read_units, read_value, write_units, write_value};
 
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedProgram(Arc<Compiled>);
+
 #[derive(Debug)]
-pub(super) struct SimulatedProgram {
+struct Compiled {
     device: Arc<Device>,
     graph: Graph,
     nodes: Vec<NodeId>,
@@ -29,13 +32,13 @@ impl SimulatedProgram {
         memory: &MemoryMap,
         activations: Activations,
     ) -> Result<Self, DeviceError> {
-        let program = Self {
+        let program = Self(Arc::new(Compiled {
             device: device.clone(),
             graph: segment.graph.clone(),
             nodes: segment.nodes.to_vec(),
             memory: memory.clone(),
             activations,
-        };
+        }));
         for node in program.nodes() {
             for value in node.inputs() {
                 program.bound(node, value)?;
@@ -51,7 +54,7 @@ impl SimulatedProgram {
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
-        self.nodes.iter().filter_map(|&id| self.graph.node(id))
+        self.0.nodes.iter().filter_map(|&id| self.0.graph.node(id))
     }
 
     /// The memory of a value's storage, and where in it the storage begins.
@@ -62,13 +65,13 @@ impl SimulatedProgram {
     ) -> Result<(&SimulatedMemory, usize), DeviceError> {
         let storage = node.storage_of(value);
         let unbound = || DeviceError::Unbound {
-            device: self.device.id.clone(),
+            device: self.0.device.id.clone(),
             storage: storage.name.clone(),
         };
-        let Binding { buffer, offset } = self.memory.get(value.storage).ok_or_else(unbound)?;
-        let memory = self.device.own(buffer, "compile")?;
+        let Binding { buffer, offset } = self.0.memory.get(value.storage).ok_or_else(unbound)?;
+        let memory = self.0.device.own(buffer, "compile")?;
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
-            return Err(self.device.foreign("compile"));
+            return Err(self.0.device.foreign("compile"));
         }
         let fits = memory.range("compile", *offset, storage.bytes).is_ok();
         if fits {
@@ -80,10 +83,10 @@ impl SimulatedProgram {
 
     /// Checks the run-time scalars of a launch.
     pub(super) fn check(&self, device: &Arc<Device>, scalars: &[i32]) -> Result<(), DeviceError> {
-        if !Arc::ptr_eq(device, &self.device) {
+        if !Arc::ptr_eq(device, &self.0.device) {
             return Err(device.foreign("launch"));
         }
-        for (index, scalar) in self.graph.scalars().iter().enumerate() {
+        for (index, scalar) in self.0.graph.scalars().iter().enumerate() {
             let value = scalars.get(index).copied();
             if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
                 return Err(DeviceError::Scalar {
@@ -107,7 +110,7 @@ impl SimulatedProgram {
     fn run_node(&self, node: NodeRef<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
         // The graph has been checked, so the oracle has no reason to fail but one of its own.
         let broken = |error: OracleError| DeviceError::Lost {
-            device: self.device.id.clone(),
+            device: self.0.device.id.clone(),
             reason: error.to_string(),
         };
         if let (Op::Copy(_), Some(x)) = (node.op(), node.input(0))
@@ -122,7 +125,7 @@ impl SimulatedProgram {
             let data = memory.read(|bytes| read_value(value, &bytes[offset..end]));
             inputs.push(data.map_err(|error| broken(error.into()))?);
         }
-        let output = run_node(node, &inputs, scalars, self.activations).map_err(broken)?;
+        let output = run_node(node, &inputs, scalars, self.0.activations).map_err(broken)?;
         let result = (node.output(), &output.data, output.written.as_deref());
         let updates = node.updates().zip(&output.updates);
         let updates = updates.map(|(value, data)| (value, data, None));
@@ -141,7 +144,7 @@ impl SimulatedProgram {
     /// Copies a value of the output's own dtype bit by bit: encoding blocks anew would change them.
     fn move_units(&self, node: NodeRef<'_>, x: &Value) -> Result<(), DeviceError> {
         let broken = |error: TensorError| DeviceError::Lost {
-            device: self.device.id.clone(),
+            device: self.0.device.id.clone(),
             reason: error.to_string(),
         };
         let (memory, offset) = self.bound(node, x)?;

@@ -1,6 +1,7 @@
 //! The queue of a simulated device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
 use kovar_core::error::DeviceError;
@@ -10,34 +11,57 @@ use super::memory::{Device, SimulatedMemory};
 use super::program::SimulatedProgram;
 
 #[derive(Debug)]
-pub(super) struct SimulatedQueue {
+pub(super) struct SimulatedQueue(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     device: Arc<Device>,
+    /// Whether work runs when something waits for it.
+    deferred: bool,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+/// A piece of work. It gets the first error of the work before it, and leaves its own.
+type Work = Box<dyn FnOnce(&mut Option<DeviceError>) + Send>;
+
+#[derive(Default)]
 struct State {
     queued: u64,
-    /// The first error of work in flight, until a wait takes it.
+    work: VecDeque<Work>,
+    /// The first error of work done, until a wait takes it.
     pending: Option<DeviceError>,
 }
 
-struct Ticket(Result<Vec<u8>, DeviceError>);
-
-impl ReadTicket for Ticket {
-    fn wait(self: Box<Self>) -> Result<Vec<u8>, DeviceError> {
-        self.0
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("queued", &self.queued)
+            .field("waiting", &self.work.len())
+            .finish_non_exhaustive()
     }
 }
 
-impl SimulatedQueue {
-    pub(super) fn new(device: Arc<Device>) -> Self {
-        Self {
-            device,
-            state: Mutex::default(),
-        }
-    }
+/// What a read left, once it is done.
+type Slot = Arc<Mutex<Option<Result<Vec<u8>, DeviceError>>>>;
 
+struct Ticket {
+    queue: Arc<Shared>,
+    slot: Slot,
+}
+
+impl ReadTicket for Ticket {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>, DeviceError> {
+        self.queue.finish();
+        let read = lock(&self.slot).take();
+        read.unwrap_or_else(|| Ok(Vec::new()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
     /// Memory that the queue can read and write.
     fn plain<'b>(
         &self,
@@ -51,32 +75,58 @@ impl SimulatedQueue {
         Ok(memory)
     }
 
-    /// Runs `work` behind all work before it; its error waits for a wait.
-    fn enqueue(&self, call: Call, work: impl FnOnce() -> Result<(), DeviceError>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Queues `work` behind all work before it; its error waits for a wait. Work behind failed work
+    /// is void.
+    fn enqueue(&self, call: Call, work: impl FnOnce() -> Result<(), DeviceError> + Send + 'static) {
+        let device = self.device.clone();
+        self.push(Box::new(move |pending| {
+            let done = device.call(call);
+            if let Err(error) = done.and_then(|()| match pending {
+                Some(_) => Ok(()),
+                None => work(),
+            }) {
+                pending.get_or_insert(error);
+            }
+        }));
+    }
+
+    fn push(&self, work: Work) {
+        let mut state = lock(&self.state);
         state.queued += 1;
-        let done = self.device.call(call).and_then(|()| match state.pending {
-            // Work behind failed work is void.
-            Some(_) => Ok(()),
-            None => work(),
-        });
-        if let Err(error) = done {
-            state.pending.get_or_insert(error);
+        state.work.push_back(work);
+        drop(state);
+        if !self.deferred {
+            self.finish();
         }
     }
 
-    fn take_error(&self) -> Result<(), DeviceError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.pending.take().map_or(Ok(()), Err)
+    /// Does all work.
+    fn finish(&self) {
+        let mut state = lock(&self.state);
+        while let Some(work) = state.work.pop_front() {
+            work(&mut state.pending);
+        }
+    }
+}
+
+impl SimulatedQueue {
+    pub(super) fn new(device: Arc<Device>, deferred: bool) -> Self {
+        Self(Arc::new(Shared {
+            device,
+            deferred,
+            state: Mutex::default(),
+        }))
     }
 }
 
 impl Queue for SimulatedQueue {
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        let memory = self.plain(buffer, "write")?;
+        let memory = self.0.plain(buffer, "write")?;
         let range = memory.range("write", offset, bytes.len())?;
-        self.enqueue(Call::Write, || {
-            memory.write("write", |all| all[range].copy_from_slice(bytes))
+        let (device, buffer, bytes) = (self.0.device.clone(), buffer.clone(), bytes.to_vec());
+        self.0.enqueue(Call::Write, move || {
+            let memory = device.own(&buffer, "write")?;
+            memory.write("write", |all| all[range].copy_from_slice(&bytes))
         });
         Ok(())
     }
@@ -87,14 +137,26 @@ impl Queue for SimulatedQueue {
         offset: usize,
         len: usize,
     ) -> Result<Box<dyn ReadTicket>, DeviceError> {
-        let memory = self.plain(buffer, "read")?;
+        let memory = self.0.plain(buffer, "read")?;
         let range = memory.range("read", offset, len)?;
-        let mut bytes = Vec::new();
-        self.enqueue(Call::Read, || {
-            bytes = memory.read(|all| all[range].to_vec());
-            Ok(())
-        });
-        Ok(Box::new(Ticket(self.take_error().map(|()| bytes))))
+        let slot = Slot::default();
+        let (device, buffer, left) = (self.0.device.clone(), buffer.clone(), slot.clone());
+        self.0.push(Box::new(move |pending| {
+            let called = device.call(Call::Read);
+            // An error of the work before it comes back with the bytes.
+            let read = match pending.take() {
+                Some(error) => Err(error),
+                None => called.and_then(|()| {
+                    let memory = device.own(&buffer, "read")?;
+                    Ok(memory.read(|all| all[range].to_vec()))
+                }),
+            };
+            *lock(&left) = Some(read);
+        }));
+        Ok(Box::new(Ticket {
+            queue: self.0.clone(),
+            slot,
+        }))
     }
 
     fn copy(
@@ -105,11 +167,16 @@ impl Queue for SimulatedQueue {
         to_offset: usize,
         len: usize,
     ) -> Result<(), DeviceError> {
-        let (source, target) = (self.plain(from, "copy")?, self.plain(to, "copy")?);
-        let source_range = source.range("copy", from_offset, len)?;
-        let target_range = target.range("copy", to_offset, len)?;
-        self.enqueue(Call::Copy, || {
+        let source_range = self
+            .0
+            .plain(from, "copy")?
+            .range("copy", from_offset, len)?;
+        let target_range = self.0.plain(to, "copy")?.range("copy", to_offset, len)?;
+        let (device, from, to) = (self.0.device.clone(), from.clone(), to.clone());
+        self.0.enqueue(Call::Copy, move || {
+            let source = device.own(&from, "copy")?;
             let bytes = source.read(|all| all[source_range].to_vec());
+            let target = device.own(&to, "copy")?;
             target.write("copy", |all| all[target_range].copy_from_slice(&bytes))
         });
         Ok(())
@@ -122,9 +189,10 @@ impl Queue for SimulatedQueue {
         len: usize,
         byte: u8,
     ) -> Result<(), DeviceError> {
-        let memory = self.plain(buffer, "fill")?;
-        let range = memory.range("fill", offset, len)?;
-        self.enqueue(Call::Fill, || {
+        let range = self.0.plain(buffer, "fill")?.range("fill", offset, len)?;
+        let (device, buffer) = (self.0.device.clone(), buffer.clone());
+        self.0.enqueue(Call::Fill, move || {
+            let memory = device.own(&buffer, "fill")?;
             memory.write("fill", |all| all[range].fill(byte))
         });
         Ok(())
@@ -132,20 +200,21 @@ impl Queue for SimulatedQueue {
 
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
         let program = program.as_any().downcast_ref::<SimulatedProgram>();
-        let program = program.ok_or_else(|| self.device.foreign("launch"))?;
-        program.check(&self.device, scalars)?;
-        self.enqueue(Call::Launch, || program.run(scalars));
+        let program = program.ok_or_else(|| self.0.device.foreign("launch"))?;
+        program.check(&self.0.device, scalars)?;
+        let (program, scalars) = (program.clone(), scalars.to_vec());
+        self.0.enqueue(Call::Launch, move || program.run(&scalars));
         Ok(())
     }
 
     fn fence(&self) -> Result<Fence, DeviceError> {
-        self.device.call(Call::Fence)?;
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Fence(state.queued))
+        self.0.device.call(Call::Fence)?;
+        Ok(Fence(lock(&self.0.state).queued))
     }
 
     fn wait(&self, _fence: Fence) -> Result<(), DeviceError> {
-        self.device.call(Call::Wait)?;
-        self.take_error()
+        self.0.device.call(Call::Wait)?;
+        self.0.finish();
+        lock(&self.0.state).pending.take().map_or(Ok(()), Err)
     }
 }
