@@ -127,8 +127,8 @@ fn chunks_that_the_context_cannot_hold_are_refused() {
 /// what it was measured to (AVX-512, F32 cache, chunks of 256).
 ///
 /// The bounds are twice the excess that was measured, and at least 0.01 for types of 2 and 3 bits, 0.003
-/// for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round differently from one instruction
-/// set to the next.
+/// for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round differently
+/// from one instruction set to the next.
 const BOUNDS: &[(&str, f64, f64)] = &[
     // type, bound, measured
     ("F32", 1.0, 1.0),

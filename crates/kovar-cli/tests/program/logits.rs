@@ -1,4 +1,4 @@
-use crate::{goldens, kovar, list, repository_file, text};
+use crate::{demo_file, goldens, kovar, list, repository_file, text};
 
 /// How far 8-bit weights and activations may move a logit. Over all positions of the golden file it
 /// is 0.35 to 0.45, by SIMD level.
@@ -82,8 +82,7 @@ fn tokens_that_do_not_exist_or_do_not_fit_are_errors() {
 
 #[test]
 fn logits_that_are_no_numbers_are_no_json() {
-    let tiny = repository_file("crates/kovar-text/tests/data/llama-tiny.gguf");
-    let file = kovar::Gguf::open(tiny).unwrap();
+    let file = kovar::Gguf::open(demo_file()).unwrap();
     let mut writer = kovar::GgufWriter::with_alignment(file.alignment()).unwrap();
     for (key, value) in file.metadata().iter() {
         if key != kovar::gguf::ALIGNMENT_KEY {
