@@ -29,6 +29,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// The product's name.
     pub name: String,
+    /// What drives it, with its version: another one may be faster or slower.
+    pub driver: String,
     /// What it can do that not every device of its kind can, by name.
     pub features: Vec<String>,
     /// Memory that it has, in bytes; `None` if that can't be known.

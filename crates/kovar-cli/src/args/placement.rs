@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
 use kovar::{Backend, DeviceKind, Policy};
 
-use super::{bytes, whole};
+use super::{RatesArgs, bytes, whole};
 use crate::diagnostics::UsageError;
 
 /// How the work is shared by several devices.
@@ -50,6 +50,9 @@ pub struct PlacementArgs {
     /// Verify every plan before it is used.
     #[arg(long)]
     pub check_plan: bool,
+
+    #[command(flatten)]
+    pub rates: RatesArgs,
 }
 
 /// A kind of device to prefer.
@@ -114,9 +117,12 @@ impl PlacementArgs {
             .fold(homes, |homes, pattern| homes.stream(pattern)))
     }
 
-    /// How graphs are compiled.
-    pub fn policy(&self) -> Policy {
+    /// How graphs are compiled for `devices`.
+    pub fn policy(&self, devices: &[Arc<dyn Backend>]) -> Policy {
         let mut policy = Policy::default();
+        if devices.len() > 1 {
+            policy.rates = self.rates.of(devices);
+        }
         policy.favour = match self.policy {
             Kind::Auto => Favour::Time,
             Kind::Cpu => Favour::Cpu,

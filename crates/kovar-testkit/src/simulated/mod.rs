@@ -113,6 +113,7 @@ impl SimulatedDevice {
                 id: options.id.clone(),
                 kind: options.kind,
                 name: "Simulated device".to_owned(),
+                driver: concat!("kovar-testkit ", env!("CARGO_PKG_VERSION")).to_owned(),
                 features: Vec::new(),
                 memory_bytes: options.memory_bytes,
                 alignment: options.alignment,
