@@ -181,8 +181,7 @@ mod tests {
     fn kept(devices: &[Arc<dyn Backend>], figure: f64) -> Kept {
         let mut kept = Kept::default();
         let devices = devices.iter().map(|device| key(device.info()));
-        kept.devices
-            .extend(devices.map(|key| (key, rates(figure))));
+        kept.devices.extend(devices.map(|key| (key, rates(figure))));
         kept
     }
 
@@ -247,7 +246,12 @@ mod tests {
         ] {
             assert_ne!(damaged, text);
             std::fs::write(&path, &damaged).unwrap();
-            assert_eq!(Kept::read(&path), None, "{}", &damaged[..damaged.len().min(200)]);
+            assert_eq!(
+                Kept::read(&path),
+                None,
+                "{}",
+                &damaged[..damaged.len().min(200)]
+            );
         }
         assert_eq!(Kept::read(folder.path()), None);
     }

@@ -101,11 +101,14 @@ fn text(device: &Device) -> String {
     text.push_str(&format!("  memory    {memory}\n"));
     text.push_str(&format!("  features  {}\n", device.features.join(", ")));
     text.push_str(&format!("  driver    {}\n", device.driver));
-    device.rates.map_or(text.clone(), |rates| text + &speeds(&rates))
+    device
+        .rates
+        .map_or(text.clone(), |rates| text + &speeds(&rates))
 }
 
 fn speeds(rates: &DeviceRates) -> String {
-    let flops = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:.1} GFLOP/s"));
+    let flops =
+        |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:.1} GFLOP/s"));
     let link = |link: LinkRates| {
         let microseconds = link.latency_ns / 1e3;
         format!("{:.1} GB/s behind {microseconds:.1} us", link.bytes_per_ns)

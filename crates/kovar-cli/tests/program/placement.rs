@@ -1,6 +1,6 @@
 use crate::kovar;
 
-const TWO: [&str; 2] = ["--device", "cpu,cpu:portable"];
+const TWO: [&str; 4] = ["--device", "cpu,cpu:portable", "--rates", "fixed"];
 
 #[test]
 fn a_plan_tells_what_the_devices_are_asked_for() {
@@ -73,14 +73,8 @@ fn text_is_the_same_on_two_devices() {
         "portable",
     ];
     let one = kovar(&args).ok();
-    let two = [
-        "--device",
-        "cpu,cpu:portable",
-        "--place",
-        "blk.0.*=cpu",
-        "--check-plan",
-    ];
-    let two = kovar(&[&args[..], &two, &["--place", "*attn*=cpu:portable"]].concat()).ok();
+    let places = ["--place", "blk.0.*=cpu", "--place", "*attn*=cpu:portable"];
+    let two = kovar(&[&args[..], &TWO, &places, &["--check-plan"]].concat()).ok();
     assert_eq!(one, two);
 }
 
@@ -108,7 +102,8 @@ fn equal_devices_do_not_differ() {
     let report = kovar(&["diff", "--json", "--a", "cpu:portable", "--b", "cpu"]).json();
     assert_eq!(report["failed"], false);
     assert!(report["operations"].as_u64().unwrap() > 8 * 15, "{report}");
-    let text = kovar(&["diff", "--a", "cpu:portable", "--b", "cpu,cpu:portable"]).ok();
+    let both = ["--b", "cpu,cpu:portable", "--rates", "fixed"];
+    let text = kovar(&[&["diff", "--a", "cpu:portable"][..], &both].concat()).ok();
     assert!(text.ends_with("agree within their limits\n"), "{text}");
 }
 

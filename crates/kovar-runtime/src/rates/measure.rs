@@ -37,7 +37,7 @@ pub enum MeasureError {
 }
 
 /// For how long each figure is measured.
-const EACH: Duration = Duration::from_millis(120);
+const EACH: Duration = Duration::from_millis(80);
 /// Work that takes this long is large enough to be measured.
 const ENOUGH_NS: f64 = 4e6;
 /// Launches to a wait, so that the wait hardly counts.
@@ -309,10 +309,7 @@ fn uses(graph: &Graph, weight: StorageId) -> Vec<WeightUse<'_>> {
 
 /// The least time of `work` within `limit`, in nanoseconds, behind a first time that does not
 /// count; at least one.
-fn least(
-    limit: Duration,
-    work: impl Fn() -> Result<(), DeviceError>,
-) -> Result<f64, DeviceError> {
+fn least(limit: Duration, work: impl Fn() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
     work()?;
     let begin = Instant::now();
     let mut least = f64::INFINITY;
