@@ -312,6 +312,16 @@ pub trait Backend: Send + Sync + fmt::Debug {
         weight.bytes
     }
 
+    /// Device memory that the queue holds for bytes on their way to the device, in bytes.
+    fn upload_ring_bytes(&self) -> usize {
+        0
+    }
+
+    /// Device memory that the queue holds for bytes on their way to the host, in bytes.
+    fn readback_bytes(&self) -> usize {
+        0
+    }
+
     /// Whether all of `uses` can read a weight that is bound to its plain bytes in ordinary memory
     /// of the device, where it lies for a part of a run.
     fn streams(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> bool {

@@ -46,6 +46,8 @@ struct Report {
     copied_bytes: usize,
     uploads: usize,
     uploaded_bytes: usize,
+    /// Outputs that the host reads.
+    output_bytes: usize,
     off_fastest: Vec<Off>,
     lost_pins: Vec<String>,
 }
@@ -57,6 +59,9 @@ struct Device {
     caches: usize,
     activations: usize,
     activations_lower_bound: usize,
+    /// What the device holds for bytes on their way to it and back.
+    upload_ring: usize,
+    readback: usize,
     total: usize,
     segments: usize,
     operations: usize,
@@ -113,7 +118,13 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             caches: memory.states,
             activations: memory.arena,
             activations_lower_bound: memory.arena_lower_bound,
-            total: memory.weights + memory.states + memory.arena,
+            upload_ring: memory.upload_ring,
+            readback: memory.readback,
+            total: memory.weights
+                + memory.states
+                + memory.arena
+                + memory.upload_ring
+                + memory.readback,
             segments: schedule
                 .segments
                 .iter()
@@ -136,6 +147,7 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
+        output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
         off_fastest: off_fastest(&forecast.nodes, ids),
         lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
     }
@@ -205,6 +217,20 @@ fn text(report: &Report, tokens: u32) -> String {
         },
         size(report.copied_bytes),
     );
+    text += &format!(
+        "outputs that are read back: {}\n",
+        size(report.output_bytes)
+    );
+    for device in &report.devices {
+        if device.upload_ring + device.readback > 0 {
+            text += &format!(
+                "the total of {} has {} for uploads and {} for reading back\n",
+                device.id,
+                size(device.upload_ring),
+                size(device.readback)
+            );
+        }
+    }
     if report.uploads > 0 {
         text += &format!(
             "{} of streamed weights, {}\n",
