@@ -60,6 +60,11 @@ impl Homes {
         weight.kind == StorageKind::Weight && patterns.any(|p| p.matches(&weight.name))
     }
 
+    /// Whether weights of some names cross to their device in every run.
+    pub fn has_streamed(&self) -> bool {
+        !self.streamed.is_empty()
+    }
+
     /// Whether a device has a limit.
     pub fn has_budgets(&self) -> bool {
         !self.budgets.is_empty()
