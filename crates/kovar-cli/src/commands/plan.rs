@@ -7,6 +7,7 @@ use kovar::{Graph, Model};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
+use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output};
 
@@ -19,9 +20,9 @@ use crate::{format, load, output};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens of the step.
+    /// Tokens of the step: up to 512, with --stream up to 4096.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
-          value_parser = whole(1u32..=512))]
+          value_parser = whole(1u32..=4096))]
     tokens: u32,
 
     /// Print JSON.
@@ -82,6 +83,10 @@ impl Plan {
     /// # Errors
     /// A model that cannot be read, devices that cannot run it or have no room for it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.tokens > 512 && self.run.placement.stream.is_empty() {
+            let message = "--tokens takes more than 512 only with --stream";
+            return Err(UsageError::new(message).into());
+        }
         let file = load::open(&self.run.model.model)?;
         let devices = self.run.devices()?;
         let ids: Vec<String> = devices

@@ -21,7 +21,17 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
         (plan["segments"].as_u64(), plan["copies"].as_u64()),
         (Some(1), Some(0))
     );
+    assert_eq!(plan["output_bytes"], 4 * 2048);
+    assert_eq!(
+        (bytes("upload_ring"), bytes("readback")),
+        (0, 0),
+        "the CPU holds nothing for transfers"
+    );
     let text = kovar(&["plan"]).ok();
+    assert!(
+        text.contains("outputs that are read back: 8.0 KiB\n"),
+        "{text}"
+    );
     assert!(text.starts_with("device  "), "{text}");
     assert!(
         text.contains("a step of 1 token: 1 segment, 0 copies"),
@@ -58,6 +68,12 @@ fn streamed_layers_take_little_memory() {
     let resident = kovar(&["plan", "--json"]).json();
     let total = |plan: &serde_json::Value| plan["devices"][0]["total"].as_u64().unwrap();
     assert!(total(&plan) < total(&resident), "{plan} {resident}");
+    // A long prompt does not take them across again for each of its parts.
+    let long = kovar(&["plan", "--json", "--stream=blk.*", "--tokens", "1500"]).json();
+    let crossing = |plan: &serde_json::Value| plan["uploaded_bytes"].as_u64().unwrap();
+    assert_eq!(crossing(&long), crossing(&plan));
+    let error = kovar(&["plan", "--tokens", "1500"]).failed(2);
+    assert!(error.contains("only with --stream"), "{error}");
 }
 
 #[test]
