@@ -40,8 +40,8 @@ impl Homes {
         }
     }
 
-    /// Limits what a session asks of a device, in bytes: weights in the device's form, states and
-    /// activation memory.
+    /// Limits what a session asks of a device, in bytes: weights in the device's form, states,
+    /// activation memory and what the device's queue holds for transfers.
     pub fn budget(mut self, device: DeviceId, bytes: u64) -> Self {
         self.budgets.insert(device, bytes);
         self

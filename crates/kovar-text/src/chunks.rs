@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_long_step_has_parts_of_the_sizes_of_short_ones() {
         for size in STEP_SIZES {
-            assert_eq!(parts(size), [0..size]);
+            assert_eq!(parts(size).len(), 1);
         }
         for tokens in (1..1200).chain([4095, 4096, 4097, 100_000]) {
             let len = next_long_step(tokens);
