@@ -34,6 +34,12 @@ fn cheapest(remaining: usize) -> (usize, usize) {
         .unwrap_or((0, 1))
 }
 
+/// The largest step of at most `most` tokens, 1 at least.
+pub(crate) fn step_within(most: usize) -> usize {
+    let within = STEP_SIZES.iter().rfind(|&&size| size <= most);
+    within.copied().unwrap_or(1)
+}
+
 /// The most tokens of a step of several parts, the sizes that [`next_step`] gives one after
 /// another: such a step takes each layer's weights once, and memory for the hidden state of all
 /// tokens.
@@ -83,6 +89,8 @@ mod tests {
         for size in STEP_SIZES {
             assert_eq!(next_step(size), size);
         }
+        let within = [0, 1, 7, 128, 511, 512, 5000].map(step_within);
+        assert_eq!(within, [1, 1, 4, 128, 128, 512, 512]);
         assert_eq!(next_step(700), 512);
         assert_eq!(next_step(3), 4);
         assert_eq!(next_step(480), 512);

@@ -132,8 +132,8 @@ pub fn generate(
     }
     let mut flow = ControlFlow::Continue(());
     let mut done = 0;
-    // Between two steps is a look at the caller's wish to stop.
-    for chunk in rest.chunks(model.longest_step()) {
+    // In between is a look at the caller's wish to stop.
+    for chunk in rest.chunks(model.prompt_tokens()) {
         flow = on_progress(Progress::Prompt {
             done,
             total: rest.len(),

@@ -21,7 +21,7 @@ use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens, Weights,
     read_architecture,
 };
-use crate::chunks::{LONGEST_STEP, next_long_step, next_step};
+use crate::chunks::{LONGEST_STEP, next_long_step, next_step, step_within};
 
 pub use session_file::{SavedText, SessionFileError};
 
@@ -42,6 +42,10 @@ pub struct ModelOptions {
     pub homes: Homes,
     /// How the steps are compiled.
     pub policy: Policy,
+    /// The most tokens of a step, rounded down to 1, 2, 4, 8, 32, 128 or 512. Nobody waits between
+    /// the steps of a prompt, so where layers are on several devices, a device runs its layers for
+    /// one step while the device before it runs the next: smaller steps keep more of them busy.
+    pub micro_batch: usize,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -54,6 +58,7 @@ impl Default for ModelOptions {
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
             policy: Policy::default(),
+            micro_batch: LARGEST.n_tokens,
         }
     }
 }
@@ -173,6 +178,8 @@ pub struct Model {
     steps: HashMap<StepShape, Step>,
     caches: CacheShape,
     policy: Policy,
+    /// The most tokens of a step of one part.
+    micro_batch: usize,
     /// Whether steps that give the last token's logits may have several parts.
     long_steps: bool,
     /// The tokens in the context.
@@ -278,12 +285,17 @@ impl Model {
             rows,
             dtype: options.cache_dtype,
         };
+        let micro_batch = step_within(options.micro_batch);
         let mut homes = options.homes.clone();
         if homes.has_budgets() {
             let weights = Weights::new(&file);
             let graph = |shape| architecture.step(&weights, shape, caches);
             let last = graph(LAST).map_err(StepError::from)?.graph;
-            let largest = graph(LARGEST).map_err(StepError::from)?.graph;
+            let largest = StepShape {
+                n_tokens: micro_batch,
+                ..LARGEST
+            };
+            let largest = graph(largest).map_err(StepError::from)?.graph;
             homes = spread(&[&last, &largest], &devices, homes, &options.policy)
                 .map_err(StepError::from)?;
         }
@@ -313,6 +325,7 @@ impl Model {
             steps: HashMap::new(),
             caches,
             policy: options.policy.clone(),
+            micro_batch,
             long_steps,
             tokens: Vec::new(),
         })
@@ -407,7 +420,7 @@ impl Model {
         while !rest.is_empty() {
             let n_tokens = match logits_of {
                 LogitsOf::Last => self.next_step(rest.len()),
-                LogitsOf::All => next_step(rest.len()),
+                LogitsOf::All => self.next_short_step(rest.len()),
             };
             let (now, later) = rest.split_at(n_tokens.min(rest.len()));
             let n_outputs = match logits_of {
@@ -448,13 +461,18 @@ impl Model {
     fn next_step(&self, remaining: usize) -> usize {
         match self.long_steps {
             true => next_long_step(remaining),
-            false => next_step(remaining),
+            false => self.next_short_step(remaining),
         }
     }
 
-    /// The most tokens that one step takes.
-    pub(crate) fn longest_step(&self) -> usize {
-        match self.long_steps {
+    fn next_short_step(&self, remaining: usize) -> usize {
+        next_step(remaining.min(self.micro_batch))
+    }
+
+    /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
+    /// in many short ones between which nobody waits.
+    pub(crate) fn prompt_tokens(&self) -> usize {
+        match self.long_steps || self.session.devices().len() > 1 {
             true => LONGEST_STEP,
             false => LARGEST.n_tokens,
         }
@@ -516,7 +534,7 @@ impl Model {
         let mut policy = self.policy.clone();
         policy.max_segment_nodes = Some(NonZeroUsize::MIN);
         let shape = StepShape {
-            n_tokens: next_step(tokens.len()),
+            n_tokens: self.next_step(tokens.len()),
             n_outputs: 1,
         };
         let mut step = self.compile_with(shape, &policy)?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{argmax, repository};
+use kovar_core::StorageKind;
 use kovar_core::backend::Backend;
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_formats::Gguf;
@@ -206,6 +207,36 @@ fn a_story_is_the_same_when_layers_are_streamed_through_two_slots() {
     // forms; that changes no token of this text.
     let mut resident = load(&model, 1, Homes::all_on(device(0)));
     assert_eq!(found, greedy(&mut resident, &PROMPT, 16).0);
+}
+
+#[test]
+fn a_prompt_in_micro_batches_is_the_same_on_two_devices() {
+    let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let split = (4..8).fold(Homes::all_on(device(0)), |homes, layer| {
+        homes.pin(&format!("blk.{layer}.*"), device(1))
+    });
+    let mut found = Vec::new();
+    for (n_devices, homes) in [(1, Homes::all_on(device(0))), (2, split)] {
+        let options = ModelOptions {
+            context: Some(640),
+            homes,
+            micro_batch: 40,
+            ..ModelOptions::default()
+        };
+        let file = Gguf::open(&path).unwrap();
+        let mut model = Model::load(file, devices(n_devices), &options).unwrap();
+        let mut logits = Vec::new();
+        let text = long_text(150);
+        model.eval(&text, LogitsOf::Last, &mut logits).unwrap();
+        let plans = model.plans();
+        let largest = plans.map(|plan| {
+            let ids = plan.graph().whole(StorageKind::Input, "ids").unwrap();
+            plan.graph().value(ids).unwrap().layout.elements()
+        });
+        assert_eq!(largest.max(), Some(32));
+        found.push(logits);
+    }
+    assert_eq!(found[0], found[1]);
 }
 
 /// A long text that repeats itself.

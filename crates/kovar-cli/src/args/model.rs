@@ -89,6 +89,7 @@ impl RunArgs {
             cache_dtype: self.cache_type,
             homes: self.placement.homes(devices)?,
             policy: self.placement.policy(devices),
+            micro_batch: self.placement.micro_batch as usize,
         })
     }
 }

@@ -109,6 +109,11 @@ fn each_operation_is_explained() {
         assert!(!node["kernel"].as_str().unwrap().is_empty());
         assert!(node["measured_ns"].as_u64().unwrap() > 0);
     }
+    let streamed = ["explain", "--json", "--stream=blk.*", "--tokens", "40"];
+    let report = kovar(&streamed).json();
+    for node in report["nodes"].as_array().unwrap() {
+        assert!(node["measured_ns"].as_u64().unwrap() > 0, "{node}");
+    }
     let text = kovar(&["explain", "--node", "attention"]).ok();
     assert_eq!(text.lines().count(), 1 + 8, "{text}");
 }

@@ -9,7 +9,7 @@ use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::{Schedule, Step, schedule};
 use kovar_testkit::simulated::{Call, SimulatedOptions};
 
-use crate::world::{World, device, only};
+use crate::world::{World, device, only, without};
 
 struct Planned {
     graph: Graph,
@@ -273,4 +273,35 @@ fn runs_over_several_devices_overlap_and_keep_their_results() {
     for (ticket, row) in tickets.into_iter().zip(expected).rev() {
         assert_eq!(floats(ticket.wait().unwrap()), [row, row].concat());
     }
+}
+
+#[test]
+fn the_first_device_runs_the_next_step_while_the_second_runs_this_one() {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[2, 2]).unwrap();
+    let first = graph.state("first", DType::F32, &[2, 2]).unwrap();
+    let second = graph.state("second", DType::F32, &[2, 2]).unwrap();
+    let x = graph.add(a, first).unwrap();
+    graph.copy_into(x, first).unwrap();
+    let y = graph.add(x, second).unwrap();
+    graph.copy_into(y, second).unwrap();
+    let devices = ["one", "two"].map(|id| deferred(without(id, &[])));
+    let homes = Homes::all_on(device(1))
+        .pin("first", device(0))
+        .pin("add.0", device(0));
+    let world = World::new(&graph, devices.to_vec(), homes);
+    let plan = world.compile(&graph).unwrap();
+    let launches = || [0, 1].map(|at: usize| world.devices[at].calls(Call::Launch));
+    for run in 1..=3 {
+        let bytes = [run as f32; 4];
+        plan.run(&[(a, (&bytes).into())], &[]).unwrap();
+        assert_eq!(launches(), [run, 0]);
+    }
+    let state = |name: &str| {
+        let mut bytes = vec![0; 16];
+        world.session.read_state(name, &mut bytes).unwrap();
+        floats(bytes)
+    };
+    assert_eq!(state("first"), [6.0; 4]);
+    assert_eq!(state("second"), [1.0 + 3.0 + 6.0; 4]);
 }
