@@ -472,7 +472,9 @@ impl Model {
     /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
     /// in many short ones between which nobody waits.
     pub(crate) fn prompt_tokens(&self) -> usize {
-        match self.long_steps || self.session.devices().len() > 1 {
+        let in_micro_batches =
+            self.session.devices().len() > 1 && self.micro_batch < LARGEST.n_tokens;
+        match self.long_steps || in_micro_batches {
             true => LONGEST_STEP,
             false => LARGEST.n_tokens,
         }

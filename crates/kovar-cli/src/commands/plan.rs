@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, Model};
+use kovar::{Graph, Model, StorageKind};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
@@ -41,6 +41,8 @@ Examples:
 
 #[derive(Serialize)]
 struct Report {
+    /// Tokens of the step, which may be fewer than those asked for.
+    tokens: usize,
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
@@ -101,13 +103,13 @@ impl Plan {
         if self.json {
             output::write_json(&report)?;
         } else {
-            output::write(&text(&report, self.tokens))?;
+            output::write(&text(&report))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
+fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
     let schedule = &forecast.schedule;
     let bytes = |storage: kovar::StorageId| {
         let storage = graph.storages().get(storage.index());
@@ -141,7 +143,10 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
                 .filter(|n| n.device.index() == at)
                 .count(),
         });
+    let ids = graph.whole(StorageKind::Input, "ids");
+    let ids = ids.and_then(|ids| graph.values().get(ids.index()));
     Report {
+        tokens: ids.map_or(0, |ids| ids.layout.elements()),
         devices: devices.collect(),
         segments: schedule.segments.len(),
         copies: schedule.copies.len(),
@@ -153,7 +158,7 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             .map(|upload| bytes(upload.weight))
             .sum(),
         output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
-        off_fastest: off_fastest(&forecast.nodes, ids),
+        off_fastest: off_fastest(&forecast.nodes, device_ids),
         lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
     }
 }
@@ -184,7 +189,7 @@ fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
     found
 }
 
-fn text(report: &Report, tokens: u32) -> String {
+fn text(report: &Report) -> String {
     let size = |bytes: usize| format::bytes(bytes as u64);
     let mut table = Table::new(&[
         "device",
@@ -211,7 +216,7 @@ fn text(report: &Report, tokens: u32) -> String {
         ]);
     }
     let mut text = table.render("");
-    let step = format!("a step of {}", format::plural(tokens as usize, "token"));
+    let step = format!("a step of {}", format::plural(report.tokens, "token"));
     text += &format!(
         "\n{step}: {}, {} of {} between devices\n",
         format::plural(report.segments, "segment"),

@@ -72,6 +72,9 @@ fn streamed_layers_take_little_memory() {
     let long = kovar(&["plan", "--json", "--stream=blk.*", "--tokens", "1500"]).json();
     let crossing = |plan: &serde_json::Value| plan["uploaded_bytes"].as_u64().unwrap();
     assert_eq!(crossing(&long), crossing(&plan));
+    assert!(long["tokens"].as_u64().unwrap() >= 1500, "{long}");
+    let small = ["plan", "--json", "--tokens", "512", "--micro-batch", "100"];
+    assert_eq!(kovar(&small).json()["tokens"], 32);
     let error = kovar(&["plan", "--tokens", "1500"]).failed(2);
     assert!(error.contains("only with --stream"), "{error}");
 }
