@@ -96,7 +96,9 @@ pub(crate) fn explain(
         let device = device.unwrap_or(DeviceId::FIRST);
         let estimate = |device: DeviceId| {
             let backend = devices.get(device.index());
-            backend.map_or(f64::INFINITY, |backend| backend.estimate(node))
+            backend.map_or(f64::INFINITY, |backend| {
+                passes.times.node(device, backend.as_ref(), node)
+            })
         };
         let mut refusals = Vec::new();
         let mut fastest: Option<DeviceId> = None;

@@ -35,9 +35,11 @@
 pub mod demo;
 mod devices;
 mod open;
+mod rates;
 
 pub use devices::{DEVICE_NAMES, DeviceOptions, DevicesError, devices};
 pub use open::{OpenError, load, open};
+pub use rates::{MeasuredRates, RatesNote, measured_rates, rates_cache};
 
 pub use kovar_core::backend::{self, Backend, DeviceInfo, DeviceKind, Program, Queue, Support};
 pub use kovar_core::{

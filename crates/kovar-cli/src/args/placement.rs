@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
 use kovar::{Backend, DeviceKind, Policy};
 
-use super::{bytes, whole};
+use super::{RatesArgs, bytes, whole};
 use crate::diagnostics::UsageError;
 
 /// How the work is shared by several devices.
@@ -31,6 +31,12 @@ pub struct PlacementArgs {
           default_missing_value = "*")]
     pub stream: Vec<String>,
 
+    /// Tokens of a prompt that go through the devices together; with layers on several GPUs, fewer
+    /// keep all of them busy.
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    pub micro_batch: u32,
+
     /// Prefer a kind of device: cpu, gpu or auto, whichever is estimated faster.
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub policy: Kind,
@@ -50,6 +56,9 @@ pub struct PlacementArgs {
     /// Verify every plan before it is used.
     #[arg(long)]
     pub check_plan: bool,
+
+    #[command(flatten)]
+    pub rates: RatesArgs,
 }
 
 /// A kind of device to prefer.
@@ -114,9 +123,12 @@ impl PlacementArgs {
             .fold(homes, |homes, pattern| homes.stream(pattern)))
     }
 
-    /// How graphs are compiled.
-    pub fn policy(&self) -> Policy {
+    /// How graphs are compiled for `devices`.
+    pub fn policy(&self, devices: &[Arc<dyn Backend>]) -> Policy {
         let mut policy = Policy::default();
+        if devices.len() > 1 {
+            policy.rates = self.rates.of(devices);
+        }
         policy.favour = match self.policy {
             Kind::Auto => Favour::Time,
             Kind::Cpu => Favour::Cpu,

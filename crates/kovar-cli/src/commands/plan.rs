@@ -3,10 +3,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, Model};
+use kovar::{Graph, Model, StorageKind};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
+use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output};
 
@@ -19,9 +20,9 @@ use crate::{format, load, output};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens of the step.
+    /// Tokens of the step: up to 512, with --stream up to 4096.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
-          value_parser = whole(1u32..=512))]
+          value_parser = whole(1u32..=4096))]
     tokens: u32,
 
     /// Print JSON.
@@ -40,12 +41,16 @@ Examples:
 
 #[derive(Serialize)]
 struct Report {
+    /// Tokens of the step, which may be fewer than those asked for.
+    tokens: usize,
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
     copied_bytes: usize,
     uploads: usize,
     uploaded_bytes: usize,
+    /// Outputs that the host reads.
+    output_bytes: usize,
     off_fastest: Vec<Off>,
     lost_pins: Vec<String>,
 }
@@ -57,6 +62,9 @@ struct Device {
     caches: usize,
     activations: usize,
     activations_lower_bound: usize,
+    /// What the device holds for bytes on their way to it and back.
+    upload_ring: usize,
+    readback: usize,
     total: usize,
     segments: usize,
     operations: usize,
@@ -77,6 +85,10 @@ impl Plan {
     /// # Errors
     /// A model that cannot be read, devices that cannot run it or have no room for it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.tokens > 512 && self.run.placement.stream.is_empty() {
+            let message = "--tokens takes more than 512 only with --stream";
+            return Err(UsageError::new(message).into());
+        }
         let file = load::open(&self.run.model.model)?;
         let devices = self.run.devices()?;
         let ids: Vec<String> = devices
@@ -91,13 +103,13 @@ impl Plan {
         if self.json {
             output::write_json(&report)?;
         } else {
-            output::write(&text(&report, self.tokens))?;
+            output::write(&text(&report))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
+fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
     let schedule = &forecast.schedule;
     let bytes = |storage: kovar::StorageId| {
         let storage = graph.storages().get(storage.index());
@@ -113,7 +125,13 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             caches: memory.states,
             activations: memory.arena,
             activations_lower_bound: memory.arena_lower_bound,
-            total: memory.weights + memory.states + memory.arena,
+            upload_ring: memory.upload_ring,
+            readback: memory.readback,
+            total: memory.weights
+                + memory.states
+                + memory.arena
+                + memory.upload_ring
+                + memory.readback,
             segments: schedule
                 .segments
                 .iter()
@@ -125,7 +143,10 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
                 .filter(|n| n.device.index() == at)
                 .count(),
         });
+    let ids = graph.whole(StorageKind::Input, "ids");
+    let ids = ids.and_then(|ids| graph.values().get(ids.index()));
     Report {
+        tokens: ids.map_or(0, |ids| ids.layout.elements()),
         devices: devices.collect(),
         segments: schedule.segments.len(),
         copies: schedule.copies.len(),
@@ -136,7 +157,8 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
-        off_fastest: off_fastest(&forecast.nodes, ids),
+        output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
+        off_fastest: off_fastest(&forecast.nodes, device_ids),
         lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
     }
 }
@@ -167,7 +189,7 @@ fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
     found
 }
 
-fn text(report: &Report, tokens: u32) -> String {
+fn text(report: &Report) -> String {
     let size = |bytes: usize| format::bytes(bytes as u64);
     let mut table = Table::new(&[
         "device",
@@ -194,7 +216,7 @@ fn text(report: &Report, tokens: u32) -> String {
         ]);
     }
     let mut text = table.render("");
-    let step = format!("a step of {}", format::plural(tokens as usize, "token"));
+    let step = format!("a step of {}", format::plural(report.tokens, "token"));
     text += &format!(
         "\n{step}: {}, {} of {} between devices\n",
         format::plural(report.segments, "segment"),
@@ -205,6 +227,20 @@ fn text(report: &Report, tokens: u32) -> String {
         },
         size(report.copied_bytes),
     );
+    text += &format!(
+        "outputs that are read back: {}\n",
+        size(report.output_bytes)
+    );
+    for device in &report.devices {
+        if device.upload_ring + device.readback > 0 {
+            text += &format!(
+                "the total of {} has {} for uploads and {} for reading back\n",
+                device.id,
+                size(device.upload_ring),
+                size(device.readback)
+            );
+        }
+    }
     if report.uploads > 0 {
         text += &format!(
             "{} of streamed weights, {}\n",
