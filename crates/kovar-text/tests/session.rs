@@ -273,7 +273,7 @@ fn a_session_that_cannot_be_written_leaves_the_old_one() {
     model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
     let tokens = model.tokens().to_vec();
     // A file is no folder.
-    let error = model.save_session(path.join("inside"), &text(&tokens));
+    let error = model.save_session(&path.join("inside"), &text(&tokens));
     let error = error.unwrap_err();
     assert!(matches!(error, SessionFileError::Write { .. }), "{error:?}");
     assert!(matches!(
