@@ -361,16 +361,24 @@ impl Model {
     /// only go back to its last [checkpoint](Self::checkpoint), else to the beginning.
     pub fn truncate(&mut self, len: usize) -> usize {
         if len < self.tokens.len() {
-            let left = match &self.context {
-                Context::Caches { .. } => len,
-                Context::States { checkpoint, .. } => {
-                    let tokens = checkpoint.as_ref().map(|checkpoint| checkpoint.tokens);
-                    tokens.filter(|&tokens| tokens <= len).unwrap_or(0)
-                }
-            };
-            self.tokens.truncate(left);
+            self.go_back(len);
         }
         self.tokens.len()
+    }
+
+    /// Forgets the tokens behind those that the context can go back to, at most `len`.
+    fn go_back(&mut self, len: usize) {
+        let left = match &mut self.context {
+            Context::Caches { .. } => len,
+            Context::States { checkpoint, .. } => {
+                // Other tokens may take the place of those that are forgotten.
+                *checkpoint = checkpoint.take_if(|checkpoint| checkpoint.tokens <= len);
+                checkpoint
+                    .as_ref()
+                    .map_or(0, |checkpoint| checkpoint.tokens)
+            }
+        };
+        self.tokens.truncate(left);
     }
 
     /// Forgets the tokens that are not a prefix of `tokens`, and at least the last of `tokens`, so
@@ -427,7 +435,7 @@ impl Model {
         if let Err(error) = run {
             if let Context::States { held, .. } = &mut self.context {
                 *held = None;
-                self.truncate(self.tokens.len().saturating_sub(1));
+                self.go_back(self.tokens.len());
             }
             return Err(error.into());
         }
@@ -516,7 +524,8 @@ impl Model {
         })
     }
 
-    /// Runs `step` over `tokens`, at most as many as its shape has, and appends its logits.
+    /// Runs `step` over `tokens`, at most as many as its shape has, to its end on all devices, and
+    /// appends its logits.
     fn run(
         &self,
         step: &mut Step,
@@ -556,11 +565,13 @@ impl Model {
             _ => valid,
         };
         let Some(output) = graph.outputs else {
-            plan.run_observed(&given, &[scalar as i32], observer)?;
-            return Ok(());
+            let outputs = plan.run_observed(&given, &[scalar as i32], observer)?;
+            return outputs.wait();
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
         let outputs = plan.run_observed(&given, &[scalar as i32], observer)?;
+        // Devices besides the one that has the logits write caches of their own.
+        outputs.wait()?;
         let vocab_len = self.vocab_len();
         let start = logits.len();
         logits.resize(start + shape.n_outputs * vocab_len, 0.0);
