@@ -272,13 +272,13 @@ fn a_session_that_cannot_be_written_leaves_the_old_one() {
     let mut logits = Vec::new();
     model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
     let tokens = model.tokens().to_vec();
-    // The place that the new file is written to first is taken.
-    fs::create_dir(folder.path().join("session.partial")).unwrap();
-    let error = model.save_session(&path, &text(&tokens)).unwrap_err();
+    // A file is no folder.
+    let error = model.save_session(path.join("inside"), &text(&tokens));
+    let error = error.unwrap_err();
     assert!(matches!(error, SessionFileError::Write { .. }), "{error:?}");
-    assert_eq!(fs::read(&path).unwrap(), before);
     assert!(matches!(
         model.save_session(&path, &text(&[9])),
         Err(SessionFileError::Inconsistent { .. })
     ));
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
