@@ -227,7 +227,10 @@ mod tests {
         ] {
             replace(&at(link), |out| out.write_all(link.as_bytes())).unwrap();
             assert_eq!(fs::read(at(target)).unwrap(), link.as_bytes());
-            assert!(fs::read_link(at(link)).is_ok(), "{link} is no link any more");
+            assert!(
+                fs::read_link(at(link)).is_ok(),
+                "{link} is no link any more"
+            );
         }
         assert_eq!(names(&at("inner")), ["missing", "model"]);
         let error = replace(&at("loop"), |out| out.write_all(b"x")).unwrap_err();

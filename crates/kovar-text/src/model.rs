@@ -23,6 +23,7 @@ use crate::architecture::{
 };
 use crate::chunks::next_step;
 
+pub(crate) use session_file::check_place;
 pub use session_file::{SavedText, SessionFileError};
 
 use snapshot::StateBytes;
