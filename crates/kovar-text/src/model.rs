@@ -23,6 +23,7 @@ use crate::architecture::{
 };
 use crate::chunks::{LONGEST_STEP, next_long_step, next_step, step_within};
 
+pub(crate) use session_file::check_place;
 pub use session_file::{SavedText, SessionFileError};
 
 use snapshot::StateBytes;
@@ -378,16 +379,24 @@ impl Model {
     /// only go back to its last [checkpoint](Self::checkpoint), else to the beginning.
     pub fn truncate(&mut self, len: usize) -> usize {
         if len < self.tokens.len() {
-            let left = match &self.context {
-                Context::Caches { .. } => len,
-                Context::States { checkpoint, .. } => {
-                    let tokens = checkpoint.as_ref().map(|checkpoint| checkpoint.tokens);
-                    tokens.filter(|&tokens| tokens <= len).unwrap_or(0)
-                }
-            };
-            self.tokens.truncate(left);
+            self.go_back(len);
         }
         self.tokens.len()
+    }
+
+    /// Forgets the tokens behind those that the context can go back to, at most `len`.
+    fn go_back(&mut self, len: usize) {
+        let left = match &mut self.context {
+            Context::Caches { .. } => len,
+            Context::States { checkpoint, .. } => {
+                // Other tokens may take the place of those that are forgotten.
+                *checkpoint = checkpoint.take_if(|checkpoint| checkpoint.tokens <= len);
+                checkpoint
+                    .as_ref()
+                    .map_or(0, |checkpoint| checkpoint.tokens)
+            }
+        };
+        self.tokens.truncate(left);
     }
 
     /// Forgets the tokens that are not a prefix of `tokens`, and at least the last of `tokens`, so
@@ -485,7 +494,7 @@ impl Model {
         if let Err(error) = run {
             if let Context::States { held, .. } = &mut self.context {
                 *held = None;
-                self.truncate(self.tokens.len().saturating_sub(1));
+                self.go_back(self.tokens.len());
             }
             return Err(error.into());
         }
@@ -574,7 +583,8 @@ impl Model {
         })
     }
 
-    /// Runs `step` over `tokens`, at most as many as its shape has, and appends its logits.
+    /// Runs `step` over `tokens`, at most as many as its shape has, to its end on all devices, and
+    /// appends its logits.
     fn run(
         &self,
         step: &mut Step,
@@ -615,11 +625,13 @@ impl Model {
             given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
         }
         let Some(output) = graph.outputs else {
-            plan.run_observed(&given, &scalars, observer)?;
-            return Ok(());
+            let outputs = plan.run_observed(&given, &scalars, observer)?;
+            return outputs.wait();
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
         let outputs = plan.run_observed(&given, &scalars, observer)?;
+        // Devices besides the one that has the logits write caches of their own.
+        outputs.wait()?;
         let vocab_len = self.vocab_len();
         let start = logits.len();
         logits.resize(start + shape.n_outputs * vocab_len, 0.0);
