@@ -240,6 +240,11 @@ impl Costs {
         time.copied().unwrap_or(f64::INFINITY)
     }
 
+    /// What any copy between two devices takes at least, in nanoseconds.
+    pub(crate) fn crossing(&self, _from: DeviceId, _to: DeviceId) -> f64 {
+        self.link.time(0)
+    }
+
     fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
         let place = |end: End| match end {
             End::Unit(unit) => devices.get(unit).copied(),

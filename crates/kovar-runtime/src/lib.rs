@@ -33,6 +33,7 @@ mod plural;
 mod ranges;
 pub mod segment;
 mod session;
+mod settle;
 mod spread;
 mod states;
 mod transfer;
