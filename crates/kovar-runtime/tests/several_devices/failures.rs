@@ -201,13 +201,13 @@ fn a_run_is_not_blamed_for_the_failures_of_the_run_before() {
 fn a_run_that_could_not_be_queued_leaves_no_error_behind() {
     let graph = crossing();
     let [expected, _] = reference(&graph);
-    // The first launch on b fails, which a copy to a finds; then so does a write on a.
+    // The first read on b fails, which ends the run, and a write on a, which nothing waited for.
     let mut devices = vec![
         only("a", &["matmul", "add"]),
         only("b", &["softmax", "scale"]),
     ];
     devices[0].faults.push(timed_out(Call::Write, 0));
-    devices[1].faults.push(timed_out(Call::Launch, 0));
+    devices[1].faults.push(timed_out(Call::Read, 0));
     let world = World::new(&graph, devices, Homes::all_on(device(1)));
     let plan = world.compile(&graph).unwrap();
     assert_eq!(run(&world, &plan), None);
