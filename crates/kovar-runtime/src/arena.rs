@@ -6,6 +6,7 @@ use kovar_core::backend::{Backend, Buffer};
 use kovar_core::error::DeviceError;
 
 use crate::plan::PlanCore;
+use crate::settle::finish;
 
 /// What a run needs for itself: only one run of a session is under way at a time.
 #[derive(Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Running {
     /// The buffers of each device's arena, as large as the largest plan needs.
     arenas: Vec<Vec<Buffer>>,
     plans: Vec<Weak<PlanCore>>,
+    /// Whether a run is over of which nobody knows yet that all devices are done with it.
+    pub(crate) unsettled: bool,
 }
 
 impl Running {
@@ -20,6 +23,7 @@ impl Running {
         Self {
             arenas: vec![Vec::new(); n_devices],
             plans: Vec::new(),
+            unsettled: false,
         }
     }
 
@@ -68,8 +72,7 @@ impl Running {
             for plan in self.plans.iter().filter_map(Weak::upgrade) {
                 plan.unlink();
             }
-            let queue = backend.queue();
-            queue.wait(queue.fence()?)?;
+            finish(backend)?;
             for (i, chunk) in chunks.drain(first..).enumerate() {
                 match wanted.get_mut(first + i) {
                     Some(size) => *size = chunk.len().max(*size),

@@ -8,7 +8,6 @@ use kovar_core::{Graph, StorageKind};
 
 use crate::arena::Running;
 use crate::check;
-use crate::device::DeviceSet;
 use crate::error::CompileError;
 use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
@@ -79,7 +78,7 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
     let nodes = graph.nodes().len();
     let _span = tracing::debug_span!("compile", nodes).entered();
     let shared = &session.shared;
-    let mut guard = shared.acquire()?;
+    let mut guard = shared.acquire_settled()?;
     let passes = run_passes(graph, session, policy, &guard.running)?;
     let linked = link(shared, &mut guard.running, graph, &passes)?;
     let plan = Plan::new(Arc::clone(shared), graph, passes, linked);
@@ -110,8 +109,8 @@ pub fn forecast(
     })
 }
 
-/// The passes before backend compilation. If a device would hold more than its budget, they run
-/// again with all that others can run moved off it.
+/// The passes before backend compilation. If a device would hold more than its budget, it keeps as
+/// many of the first nodes as fit, and what others can run of the rest moves off it.
 fn run_passes(
     graph: &Graph,
     session: &Session,
@@ -126,19 +125,31 @@ fn run_passes(
         let mut of_graph = kinds.filter(|storage| storage.kind == StorageKind::State);
         of_graph.try_for_each(|storage| states.check(storage))?;
     }
-    let mut avoided = DeviceSet::default();
+    let (devices, homes) = (session.devices(), session.homes());
+    let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
+    let over = |passes: &Passes| forecast::over_budget(shared, running, graph, passes, homes);
+    let mut limits = vec![usize::MAX; devices.len()];
     loop {
-        let passes = place_and_plan(graph, session.devices(), session.homes(), policy, avoided)?;
-        let over = forecast::over_budget(shared, running, graph, &passes, session.homes());
-        let Some((device, over)) = over else {
+        let passes = plan(&limits)?;
+        let Some((device, excess)) = over(&passes).into_iter().next() else {
             warn_of_lost_pins(&passes.placement, policy)?;
             return Ok(passes);
         };
-        if avoided.contains(device) {
-            return Err(over.into());
+        let at = device.index();
+        let (mut kept, mut most) = match limits.get(at) {
+            Some(&usize::MAX) => (0, passes.liveness.nodes().len()),
+            // What other devices give up came here: this one takes none of it.
+            Some(1..) => (0, 1),
+            Some(0) | None => return Err(excess.into()),
+        };
+        tracing::debug!("{excess}");
+        while kept + 1 < most {
+            let middle = kept.midpoint(most);
+            limits[at] = middle;
+            let fits = over(&plan(&limits)?).iter().all(|(d, _)| *d != device);
+            *(if fits { &mut kept } else { &mut most }) = middle;
         }
-        tracing::debug!("{over}");
-        avoided.insert(device);
+        limits[at] = kept;
     }
 }
 
@@ -157,7 +168,7 @@ pub(crate) fn place_and_plan(
     devices: &[Arc<dyn Backend>],
     homes: &Homes,
     policy: &Policy,
-    avoided: DeviceSet,
+    limits: &[usize],
 ) -> Result<Passes, CompileError> {
     let liveness = liveness::analyse(graph)?;
     let rules = Rules {
@@ -165,7 +176,7 @@ pub(crate) fn place_and_plan(
         rates: &policy.rates,
         favour: policy.favour,
         thresholds: policy.thresholds,
-        avoided,
+        limits,
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
     let most = policy.max_segment_nodes;

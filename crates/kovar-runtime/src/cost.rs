@@ -215,6 +215,11 @@ impl<'t> Costs<'t> {
         time.copied().unwrap_or(f64::INFINITY)
     }
 
+    /// What any copy between two devices takes at least, in nanoseconds.
+    pub(crate) fn crossing(&self, from: DeviceId, to: DeviceId) -> f64 {
+        self.times.copy(Some(from), to, 0)
+    }
+
     fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
         let place = |end: End| match end {
             End::Unit(unit) => devices.get(unit).copied(),

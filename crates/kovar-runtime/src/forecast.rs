@@ -97,19 +97,19 @@ pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<Pla
         .collect()
 }
 
-/// The first device that would hold more than its budget once the plan is made.
+/// The devices that would hold more than their budgets once the plan is made.
 pub(crate) fn over_budget(
     shared: &Shared,
     running: &Running,
     graph: &Graph,
     passes: &Passes,
     homes: &Homes,
-) -> Option<(DeviceId, OverBudget)> {
+) -> Vec<(DeviceId, OverBudget)> {
     let (weights, made) = (shared.weights(), shared.states());
     let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
-        .find_map(|((device, backend), arena)| {
+        .filter_map(|((device, backend), arena)| {
             let budget = homes.budget_of(device)?;
             let backend: &Arc<dyn Backend> = backend;
             let at = device.index();
@@ -131,6 +131,7 @@ pub(crate) fn over_budget(
             let total = held.into_iter().fold(0, u64::saturating_add);
             (total > budget).then_some((device, over))
         })
+        .collect()
 }
 
 fn on<'u, 'g>(

@@ -34,6 +34,7 @@ mod ranges;
 mod rates;
 pub mod segment;
 mod session;
+mod settle;
 mod spread;
 mod states;
 mod transfer;

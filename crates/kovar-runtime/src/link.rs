@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kovar_core::backend::{self, Binding, Buffer, MemoryMap, Program};
-use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
+use kovar_core::{Graph, HostBytes, StorageId};
 
 use crate::arena::Running;
 use crate::check::Violation;
@@ -11,6 +11,7 @@ use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::error::CompileError;
 use crate::session::Shared;
+use crate::settle::settle;
 
 /// The programs of a plan and the memory that they use.
 #[derive(Debug)]
@@ -45,8 +46,23 @@ impl Linked {
     }
 }
 
-/// Prepares weights, makes states, grows the arenas and compiles the segments.
+/// Prepares weights, makes states, grows the arenas and compiles the segments. What failed of it is
+/// told here; no later work is blamed for it.
 pub(crate) fn link(
+    shared: &Shared,
+    running: &mut Running,
+    graph: &Graph,
+    passes: &Passes,
+) -> Result<Linked, CompileError> {
+    let linked = make(shared, running, graph, passes);
+    if linked.is_err() {
+        // The error that counts is the first.
+        let _ = settle(&shared.devices);
+    }
+    linked
+}
+
+fn make(
     shared: &Shared,
     running: &mut Running,
     graph: &Graph,
@@ -73,14 +89,8 @@ pub(crate) fn link(
     for (i, (backend, arena)) in devices.iter().zip(memory.arenas()).enumerate() {
         running.grow(i, backend.as_ref(), &arena.chunks)?;
     }
-    for (id, storage) in graph.storage_ids().zip(graph.storages()) {
-        if storage.kind == StorageKind::State
-            && let Some(device) = placement.home(id)
-        {
-            let backend = shared.backend(device)?;
-            let buffer = shared.states().get_or_create(storage, device, backend)?;
-            linked.bind(device, id, buffer, 0);
-        }
+    for (id, device, buffer) in shared.states().prepare(graph, placement, devices)? {
+        linked.bind(device, id, buffer, 0);
     }
     for (storage, device, slot) in memory.slots() {
         if let Some(chunk) = running.chunk(device.index(), slot.chunk) {

@@ -1,7 +1,7 @@
 //! What a run left to read.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kovar_core::backend::{Backend, Binding, ReadTicket};
 use kovar_core::error::DeviceError;
@@ -11,14 +11,24 @@ use crate::error::RunError;
 use crate::link::Linked;
 use crate::plan::Plan;
 use crate::session::RunGuard;
+use crate::settle::settle;
 
 /// The outputs and states as a run left them. No other run of the session begins while this is
 /// held; calls of the same thread that would have to wait for it fail with `Busy`. A ticket may
-/// be waited for after this is dropped.
+/// be waited for after this is dropped. What failed of a run that is neither read nor waited for
+/// is lost, and so are the states that it was to leave.
 pub struct Outputs<'p> {
     plan: &'p Plan,
     linked: Arc<Linked>,
-    _guard: RunGuard<'p>,
+    guard: RunGuard<'p>,
+    /// What became of the run, once all devices are done with it.
+    outcome: OnceLock<Result<(), RunError>>,
+}
+
+impl Drop for Outputs<'_> {
+    fn drop(&mut self) {
+        self.guard.running.unsettled = self.outcome.get().is_none();
+    }
 }
 
 /// A contiguous window of a binding; nothing is bound where there are no bytes.
@@ -42,14 +52,17 @@ impl<'p> Outputs<'p> {
         Self {
             plan,
             linked,
-            _guard: guard,
+            guard,
+            outcome: OnceLock::new(),
         }
     }
 
-    /// Waits for the run and copies the elements of a contiguous value on an output or state.
+    /// Waits until the run is done on all devices and copies the elements of a contiguous value on
+    /// an output or state.
     ///
     /// # Errors
-    /// [`RunError::NotReadable`], [`RunError::OutputSize`], a device's.
+    /// [`RunError::NotReadable`], [`RunError::OutputSize`], and the run's first error on any
+    /// device, each time.
     pub fn read(&self, value: ValueId, bytes: &mut [u8]) -> Result<(), RunError> {
         self.read_as(value, None, bytes)
     }
@@ -70,7 +83,8 @@ impl<'p> Outputs<'p> {
         self.read_as(value, Some(DType::I32), bytemuck::cast_slice_mut(elements))
     }
 
-    /// Queues a read behind the run without waiting for it.
+    /// Queues a read behind the run without waiting for it. An error of the run on the value's
+    /// device comes back with the bytes and is not told by [`wait`](Self::wait) too.
     ///
     /// # Errors
     /// [`RunError::NotReadable`], a device's.
@@ -83,16 +97,14 @@ impl<'p> Outputs<'p> {
         Ok(backend.queue().read(&binding.buffer, offset, window.len)?)
     }
 
-    /// Waits until the run is done on all devices, and returns its first error.
+    /// Waits until the run is done on all devices, and returns its first error, each time.
     ///
     /// # Errors
     /// A device's.
     pub fn wait(&self) -> Result<(), RunError> {
-        for device in &self.plan.shared.devices {
-            let queue = device.queue();
-            queue.wait(queue.fence()?)?;
-        }
-        Ok(())
+        let devices = &self.plan.shared.devices;
+        let outcome = self.outcome.get_or_init(|| Ok(settle(devices)?));
+        outcome.clone()
     }
 
     fn read_as(&self, id: ValueId, asked: Option<DType>, bytes: &mut [u8]) -> Result<(), RunError> {
@@ -123,7 +135,16 @@ impl<'p> Outputs<'p> {
             return Ok(());
         };
         let offset = binding.offset + window.start;
-        Ok(backend.queue().read_into(&binding.buffer, offset, bytes)?)
+        let read = |bytes: &mut [u8]| backend.queue().read_into(&binding.buffer, offset, bytes);
+        if let Some(outcome) = self.outcome.get() {
+            outcome.clone()?;
+            return Ok(read(bytes)?);
+        }
+        // The read itself waits for the device that has the value.
+        let devices = self.plan.shared.devices.iter();
+        let others = settle(devices.filter(|device| !Arc::ptr_eq(device, backend)));
+        let found = Ok(others.and(read(bytes))?);
+        self.outcome.get_or_init(|| found).clone()
     }
 
     fn window(&self, id: ValueId) -> Result<Window<'_>, RunError> {

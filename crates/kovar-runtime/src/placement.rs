@@ -134,8 +134,9 @@ pub struct Rules<'h> {
     pub favour: Favour,
     /// What does not leave the CPU.
     pub thresholds: Thresholds,
-    /// Devices that get only what is pinned there and what no other device can run.
-    pub avoided: DeviceSet,
+    /// By device, the position in [`Liveness::nodes`] from which on it gets only what is pinned
+    /// there and what no other device can run. Devices beyond the end have no limit.
+    pub limits: &'h [usize],
 }
 
 impl<'h> Rules<'h> {
@@ -146,8 +147,18 @@ impl<'h> Rules<'h> {
             rates: &FIXED_RATES,
             favour: Favour::default(),
             thresholds: Thresholds::default(),
-            avoided: DeviceSet::default(),
+            limits: &[],
         }
+    }
+
+    /// The devices whose limit is at or before a position.
+    fn avoided(&self, position: usize) -> DeviceSet {
+        let mut avoided = DeviceSet::default();
+        let limits = DeviceId::all(self.limits.len()).zip(self.limits);
+        limits
+            .filter(|(_, limit)| **limit <= position)
+            .for_each(|(device, _)| avoided.insert(device));
+        avoided
     }
 }
 
@@ -175,7 +186,9 @@ pub fn place(
                 return DeviceSet::only(device);
             }
             let set = favoured(graph, liveness, devices, unit, rules);
-            let kept = [set, unit.devices].map(|set| set.without(rules.avoided));
+            let first = unit.positions.first().copied().unwrap_or_default();
+            let avoided = rules.avoided(first);
+            let kept = [set, unit.devices].map(|set| set.without(avoided));
             kept.into_iter().find(|set| !set.is_empty()).unwrap_or(set)
         })
         .collect();
@@ -196,7 +209,8 @@ const ROUNDS: usize = 8;
 
 /// The device of each unit. Moving one unit at a time finds no better place for a chain of which
 /// every part pays for two copies when it moves alone, so the search starts from all units on one
-/// device, for each device, and from each unit where it computes fastest; the best result counts.
+/// device, for each device, from each unit where it computes fastest, and from each where the one
+/// before it is unless computing elsewhere saves a copy's latency; the best result counts.
 fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
     let fastest = |unit: usize, set: DeviceSet| {
         let by_time = |a: &DeviceId, b: &DeviceId| {
@@ -205,16 +219,27 @@ fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<
         };
         set.iter().min_by(by_time).unwrap_or(DeviceId::FIRST)
     };
+    let units = || candidates.iter().copied().enumerate();
+    let on_one = |device: Option<DeviceId>| -> Vec<DeviceId> {
+        let at = |(unit, set): (usize, DeviceSet)| match device {
+            Some(device) if set.contains(device) => device,
+            _ => fastest(unit, set),
+        };
+        units().map(at).collect()
+    };
+    let mut last = DeviceId::FIRST;
+    let followed = units().map(|(unit, set)| {
+        let best = fastest(unit, set);
+        let saved = costs.compute(unit, last) - costs.compute(unit, best);
+        if !set.contains(last) || saved > costs.crossing(last, best) {
+            last = best;
+        }
+        last
+    });
+    let followed: Vec<DeviceId> = followed.collect();
     let starts = std::iter::once(None).chain(DeviceId::all(n_devices).map(Some));
     let mut best: Option<(f64, Vec<DeviceId>)> = None;
-    for start in starts {
-        let units = candidates.iter().enumerate();
-        let mut devices: Vec<DeviceId> = units
-            .map(|(unit, &set)| match start {
-                Some(device) if set.contains(device) => device,
-                _ => fastest(unit, set),
-            })
-            .collect();
+    for mut devices in starts.map(on_one).chain([followed]) {
         improve(costs, candidates, &mut devices);
         let total = costs.total(&devices);
         if best.as_ref().is_none_or(|(least, _)| total < *least) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use kovar_core::backend::ReadTicket;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
+use crate::arena::Running;
 use crate::check::Violation;
 use crate::compile::Passes;
 use crate::device::DeviceId;
@@ -19,6 +20,7 @@ use crate::outputs::Outputs;
 use crate::pins::LostPin;
 use crate::segment::{Schedule, Step};
 use crate::session::{Shared, lock};
+use crate::settle::settle;
 use crate::transfer::Copy;
 
 /// A graph compiled for the devices of a session, to be run any number of times.
@@ -101,7 +103,8 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong with the inputs and scalars is found before anything runs. Errors of the
-    /// work itself may come when the outputs are read or waited for.
+    /// work itself may come when the outputs are read or waited for. After an error of its work the
+    /// run is over on all devices, and its states are undefined.
     pub fn run(
         &self,
         inputs: &[(ValueId, HostSlice<'_>)],
@@ -118,19 +121,37 @@ impl Plan {
         &self,
         inputs: &[(ValueId, HostSlice<'_>)],
         scalars: &[i32],
-        mut observer: Option<&mut Observer<'_>>,
+        observer: Option<&mut Observer<'_>>,
     ) -> Result<Outputs<'_>, RunError> {
         let span = tracing::trace_span!("run", nodes = self.core.passes.liveness.nodes().len());
         let _span = span.entered();
         self.check_inputs(inputs)?;
         self.check_scalars(scalars)?;
-        let mut guard = self.shared.acquire()?;
+        let mut guard = self.shared.acquire_settled()?;
+        match self.queue_all(&mut guard.running, inputs, scalars, observer) {
+            Ok(linked) => Ok(Outputs::new(self, linked, guard)),
+            Err(error) => {
+                // The error that counts is the first; the next run is not blamed for the others.
+                let _ = settle(&self.shared.devices);
+                Err(error)
+            }
+        }
+    }
+
+    /// Queues all steps of a run.
+    fn queue_all(
+        &self,
+        running: &mut Running,
+        inputs: &[(ValueId, HostSlice<'_>)],
+        scalars: &[i32],
+        mut observer: Option<&mut Observer<'_>>,
+    ) -> Result<Arc<Linked>, RunError> {
         let linked = lock(&self.core.linked).clone();
         let linked = match linked {
             Some(linked) => linked,
             None => {
                 let core = &self.core;
-                let again = link(&self.shared, &mut guard.running, &core.graph, &core.passes)
+                let again = link(&self.shared, running, &core.graph, &core.passes)
                     .map_err(|error| RunError::Relink(Box::new(error)))?;
                 let again = Arc::new(again);
                 *lock(&core.linked) = Some(again.clone());
@@ -182,7 +203,7 @@ impl Plan {
                 }
             }
         }
-        Ok(Outputs::new(self, linked, guard))
+        Ok(linked)
     }
 
     /// The read of a copy, or with its ticket the write.

@@ -1,6 +1,7 @@
 //! Devices with the weights and states that plans share.
 
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -12,6 +13,7 @@ use crate::check::Violation;
 use crate::device::{DeviceId, DeviceSet};
 use crate::error::SessionError;
 use crate::homes::Homes;
+use crate::settle::settle;
 use crate::states::{State, StateInfo, States};
 use crate::weights::{WeightInfo, Weights};
 
@@ -82,6 +84,18 @@ impl Shared {
             running,
             holder: &self.holder,
         })
+    }
+
+    /// Waits until no run is under way and all devices are done with the last one. What failed of
+    /// it, and was not asked for while its outputs were held, concerns nobody that comes after.
+    pub(crate) fn acquire_settled(&self) -> Result<RunGuard<'_>, Held> {
+        let mut guard = self.acquire()?;
+        if mem::take(&mut guard.running.unsettled)
+            && let Err(error) = settle(&self.devices)
+        {
+            tracing::warn!("the last run failed and nobody waited for it: {error}");
+        }
+        Ok(guard)
     }
 
     /// A device by its position.
@@ -216,9 +230,10 @@ impl Session {
     /// # Errors
     /// [`SessionError::UnknownState`], [`SessionError::Busy`], a device's.
     pub fn reset_state(&self, name: &str) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
+        let _guard = self.shared.acquire_settled()?;
         let state = self.shared.states().get(name)?.clone();
-        self.zero(&state)
+        self.zero(&state)?;
+        Ok(settle([self.backend(&state)?])?)
     }
 
     /// Sets all states to zero.
@@ -226,11 +241,12 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`], a device's.
     pub fn reset_states(&self) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
-        self.shared
-            .states()
-            .iter()
-            .try_for_each(|state| self.zero(state))
+        let _guard = self.shared.acquire_settled()?;
+        let states: Vec<State> = self.shared.states().iter().cloned().collect();
+        let queued = states.iter().try_for_each(|state| self.zero(state));
+        let done = settle(&self.shared.devices);
+        queued?;
+        Ok(done?)
     }
 
     /// Reads a whole state, as the runs so far left it.
@@ -251,7 +267,7 @@ impl Session {
     /// [`SessionError::UnknownState`], [`SessionError::StateSize`], [`SessionError::Busy`], a
     /// device's.
     pub fn write_state(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
+        let _guard = self.shared.acquire_settled()?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
         self.write(&state, 0, bytes)
@@ -285,7 +301,7 @@ impl Session {
         start: usize,
         bytes: &[u8],
     ) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
+        let _guard = self.shared.acquire_settled()?;
         let state = self.shared.states().get(name)?.clone();
         check_range(&state, start, bytes.len())?;
         self.write(&state, start, bytes)
@@ -298,7 +314,8 @@ impl Session {
 
     fn write(&self, state: &State, start: usize, bytes: &[u8]) -> Result<(), SessionError> {
         let queue = self.backend(state)?.queue();
-        Ok(queue.write(&state.buffer, start, bytes)?)
+        queue.write(&state.buffer, start, bytes)?;
+        Ok(settle([self.backend(state)?])?)
     }
 
     fn zero(&self, state: &State) -> Result<(), SessionError> {

@@ -7,7 +7,7 @@ use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use crate::compile::{Policy, place_and_plan};
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::DeviceId;
 use crate::error::CompileError;
 use crate::forecast::staging;
 use crate::homes::Homes;
@@ -57,8 +57,7 @@ pub fn spread(
         chosen = fill(first, devices, homes.clone(), &reserved);
         let mut enough = true;
         for graph in graphs {
-            let avoided = DeviceSet::default();
-            let passes = place_and_plan(graph, devices, &chosen, policy, avoided)?;
+            let passes = place_and_plan(graph, devices, &chosen, policy, &[])?;
             for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
                 let arena = arena.bytes() as u64;
                 enough &= arena <= *reserved;

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Buffer};
-use kovar_core::{DType, Dims, Storage};
+use kovar_core::{DType, Dims, Graph, Storage, StorageId, StorageKind};
 
-use crate::device::DeviceId;
+use crate::device::{DeviceId, DeviceSet};
 use crate::error::{CompileError, SessionError};
+use crate::placement::Placement;
+use crate::settle::finish_on;
 
 /// A state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +67,50 @@ impl States {
         })
     }
 
-    /// The memory of a state, made of zeros at its first use.
-    pub(crate) fn get_or_create(
+    /// The memory of each state of `graph`, made of zeros at its first use. States whose zeros may
+    /// not have arrived are not kept.
+    pub(crate) fn prepare(
+        &mut self,
+        graph: &Graph,
+        placement: &Placement,
+        devices: &[Arc<dyn Backend>],
+    ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
+        let kept = self.states.len();
+        let bound = self.bind(graph, placement, devices).and_then(|bound| {
+            let mut on = DeviceSet::default();
+            let made = self.states.iter().skip(kept);
+            made.for_each(|state| on.insert(state.info.device));
+            finish_on(devices, on)?;
+            Ok(bound)
+        });
+        if bound.is_err() {
+            for state in self.states.drain(kept..) {
+                self.by_name.remove(&state.info.name);
+            }
+        }
+        bound
+    }
+
+    fn bind(
+        &mut self,
+        graph: &Graph,
+        placement: &Placement,
+        devices: &[Arc<dyn Backend>],
+    ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
+        let mut bound = Vec::new();
+        for (id, storage) in graph.storage_ids().zip(graph.storages()) {
+            if storage.kind == StorageKind::State
+                && let Some(device) = placement.home(id)
+                && let Some(backend) = devices.get(device.index())
+            {
+                let buffer = self.get_or_create(storage, device, backend)?;
+                bound.push((id, device, buffer));
+            }
+        }
+        Ok(bound)
+    }
+
+    fn get_or_create(
         &mut self,
         storage: &Storage,
         device: DeviceId,

@@ -7,8 +7,9 @@ use kovar_core::backend::{Backend, Buffer, WeightUse};
 use kovar_core::{DType, Dims, Graph, HostBytes, Layout, Storage, StorageId, StorageKind};
 
 use crate::compile::Passes;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, DeviceSet};
 use crate::error::{CompileError, SessionError};
+use crate::settle::finish_on;
 
 /// A weight of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +152,8 @@ impl Weights {
         weight.is_some_and(|weight| matches!(weight.prepared.get(device.index()), Some(Some(_))))
     }
 
-    /// Each device's form of each weight that its segments read, made at its first use.
+    /// Each device's form of each weight that its segments read, made at its first use. A form is
+    /// kept once its device is done with it.
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,
@@ -159,6 +161,8 @@ impl Weights {
         devices: &[Arc<dyn Backend>],
     ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, CompileError> {
         let mut bound = Vec::new();
+        let mut made = Vec::new();
+        let mut on = DeviceSet::default();
         for WeightUses {
             id,
             storage,
@@ -167,20 +171,29 @@ impl Weights {
         } in weight_uses(graph, passes)
         {
             let weight = self.by_name.get(&storage.name);
-            let weight = weight.and_then(|&at| self.weights.get_mut(at));
-            let (Some(weight), Some(backend)) = (weight, devices.get(device.index())) else {
+            let weight = weight.and_then(|&at| Some((at, self.weights.get(at)?)));
+            let (Some((at, weight)), Some(backend)) = (weight, devices.get(device.index())) else {
                 return Err(CompileError::MissingWeight {
                     name: storage.name.clone(),
                 });
             };
             let buffer = match weight.prepared.get(device.index()).cloned().flatten() {
                 Some(buffer) => buffer,
-                None => backend.prepare(storage, &weight.host, &uses)?,
+                None => {
+                    let buffer = backend.prepare(storage, &weight.host, &uses)?;
+                    made.push((at, device, buffer.clone()));
+                    on.insert(device);
+                    buffer
+                }
             };
-            if let Some(prepared) = weight.prepared.get_mut(device.index()) {
-                *prepared = Some(buffer.clone());
-            }
             bound.push((id, device, buffer));
+        }
+        finish_on(devices, on)?;
+        for (at, device, buffer) in made {
+            let prepared = self.weights.get_mut(at).map(|weight| &mut weight.prepared);
+            if let Some(prepared) = prepared.and_then(|each| each.get_mut(device.index())) {
+                *prepared = Some(buffer);
+            }
         }
         Ok(bound)
     }

@@ -3,6 +3,7 @@
 mod budgets;
 mod cases;
 mod failures;
+mod faults;
 mod generator;
 mod plans;
 mod policy;
