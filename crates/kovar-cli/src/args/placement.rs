@@ -8,7 +8,7 @@ use super::{bytes, whole};
 use crate::diagnostics::UsageError;
 
 /// How the work is shared by several devices.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Placement")]
 pub struct PlacementArgs {
     /// Keep the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE, and do
@@ -53,9 +53,10 @@ pub struct PlacementArgs {
 }
 
 /// A kind of device to prefer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Whichever is estimated faster.
+    #[default]
     Auto,
     /// The CPU.
     Cpu,
