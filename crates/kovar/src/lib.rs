@@ -41,8 +41,8 @@ pub use open::{OpenError, load, open};
 
 pub use kovar_core::backend::{self, Backend, DeviceInfo, DeviceKind, Program, Queue, Support};
 pub use kovar_core::{
-    DType, Dims, Graph, HostBytes, HostMemory, Layout, NodeId, NodeRef, ScalarId, StorageId,
-    StorageKind, Value, ValueId, error as core_error, ops, quant,
+    DType, Dims, Graph, HostBytes, HostMemory, Layout, NodeId, NodeRef, ScalarId, Storage,
+    StorageId, StorageKind, Value, ValueId, error as core_error, ops, quant,
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
