@@ -80,6 +80,14 @@ pub enum LoadError {
         /// Tokens asked for.
         tokens: usize,
     },
+    /// A step to plan of more tokens than the context holds.
+    #[error("the context holds {context} tokens, a step of {tokens} does not fit into it")]
+    StepTokens {
+        /// Tokens of the step.
+        tokens: usize,
+        /// Tokens that the context holds.
+        context: usize,
+    },
     /// A tensor cannot be read in the form that the model has it in.
     #[error("tensor {name:?} cannot be read")]
     Tensor {
@@ -261,6 +269,12 @@ impl Model {
         n_tokens: usize,
     ) -> Result<(Graph, Forecast), LoadError> {
         let model = Self::unloaded(file.into(), devices, options)?;
+        if let Some(context) = model.context_len().filter(|&context| n_tokens > context) {
+            return Err(LoadError::StepTokens {
+                tokens: n_tokens,
+                context,
+            });
+        }
         let shape = StepShape {
             n_tokens: model.next_step(n_tokens.max(1)),
             n_outputs: 1,

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
-use kovar::{Backend, DeviceKind, Policy};
+use kovar::runtime::{DeviceId, Favour, Homes, Pattern, Thresholds};
+use kovar::{Backend, DeviceKind, Graph, Policy, Storage, StorageKind};
 
 use super::{RatesArgs, bytes, whole};
-use crate::diagnostics::UsageError;
+use crate::diagnostics::{UsageError, note};
 
 /// How the work is shared by several devices.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Placement")]
 pub struct PlacementArgs {
     /// Keep the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE, and do
@@ -49,7 +49,8 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_elements: usize,
 
-    /// Fail if a --place cannot be followed, instead of a warning.
+    /// Fail if a --place cannot be followed, or it or a --stream matches nothing, instead of a
+    /// warning.
     #[arg(long)]
     pub strict: bool,
 
@@ -62,9 +63,10 @@ pub struct PlacementArgs {
 }
 
 /// A kind of device to prefer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Whichever is estimated faster.
+    #[default]
     Auto,
     /// The CPU.
     Cpu,
@@ -121,6 +123,47 @@ impl PlacementArgs {
             .stream
             .iter()
             .fold(homes, |homes, pattern| homes.stream(pattern)))
+    }
+
+    /// Tells of what has no effect: patterns that match nothing in `graphs`, a preference for a kind
+    /// of device that is not among `devices`.
+    ///
+    /// # Errors
+    /// A usage error for a pattern, with --strict.
+    pub fn check<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+        devices: &[Arc<dyn Backend>],
+        quiet: bool,
+    ) -> Result<(), UsageError> {
+        let graphs = graphs.into_iter();
+        let storages: Vec<&Storage> = graphs.flat_map(Graph::storages).collect();
+        let matches = |pattern: &str, kind: Option<StorageKind>| {
+            let pattern = Pattern::new(pattern);
+            let mut storages = storages.iter();
+            storages.any(|storage| {
+                kind.is_none_or(|kind| storage.kind == kind) && pattern.matches(&storage.name)
+            })
+        };
+        let places = self.place.iter().map(|(pattern, _)| pattern);
+        let places = places.filter(|pattern| !matches(pattern, None));
+        let places = places.map(|pattern| format!("--place `{pattern}` matches no tensor"));
+        let streams = self.stream.iter();
+        let streams = streams.filter(|pattern| !matches(pattern, Some(StorageKind::Weight)));
+        let streams = streams.map(|pattern| format!("--stream `{pattern}` matches no weight"));
+        for message in places.chain(streams) {
+            if self.strict {
+                return Err(UsageError::new(message));
+            }
+            if !quiet {
+                note(format_args!("warning: {message}"));
+            }
+        }
+        let is_cpu = |device: &Arc<dyn Backend>| device.info().kind == DeviceKind::Cpu;
+        if self.policy == Kind::Gpu && devices.iter().all(is_cpu) && !quiet {
+            note("warning: --policy gpu has no effect, there is no GPU among the devices in use");
+        }
+        Ok(())
     }
 
     /// How graphs are compiled for `devices`.

@@ -8,7 +8,7 @@ use crate::diagnostics::note;
 use crate::progress;
 
 /// Where the rates of the devices come from.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub struct RatesArgs {
     /// How fast the devices are taken to be: cached, as measured once on this machine and kept in
     /// the user's cache folder; measured, anew; fixed, of usual devices. It matters where several
@@ -18,9 +18,10 @@ pub struct RatesArgs {
 }
 
 /// A source of rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum RatesFrom {
     /// Measured once.
+    #[default]
     Cached,
     /// Measured anew.
     Measured,

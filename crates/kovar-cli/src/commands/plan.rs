@@ -1,9 +1,8 @@
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, Model, StorageKind};
+use kovar::{Graph, StorageKind};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
@@ -14,8 +13,8 @@ use crate::{format, load, output};
 /// Show what a model would ask of the devices, before anything is loaded.
 ///
 /// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
-/// the segments of a step and the bytes that cross between devices; and the operations that do not
-/// run on their fastest device, with the reason. The activations of the devices are shared by all
+/// the segments of a step and the bytes that cross between devices; and the operations whose
+/// device was not chosen for its speed, with the reason. The activations of the devices are shared by all
 /// steps, the largest of which decides.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -51,7 +50,7 @@ struct Report {
     uploaded_bytes: usize,
     /// Outputs that the host reads.
     output_bytes: usize,
-    off_fastest: Vec<Off>,
+    other_reasons: Vec<Reason>,
     lost_pins: Vec<String>,
 }
 
@@ -71,10 +70,12 @@ struct Device {
 }
 
 #[derive(Serialize)]
-struct Off {
+struct Reason {
     op: &'static str,
     device: String,
     why: String,
+    /// Whether it is the fastest device all the same.
+    fastest: bool,
     nodes: usize,
     first: String,
 }
@@ -96,9 +97,9 @@ impl Plan {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let forecast = Model::forecast(file, devices, &options, self.tokens as usize);
         let (graph, forecast) =
-            forecast.with_context(|| format!("cannot plan {}", self.run.model.model))?;
+            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        self.run.placement.check([&graph], &devices, false)?;
         let report = report(&graph, &forecast, &ids);
         if self.json {
             output::write_json(&report)?;
@@ -158,14 +159,14 @@ fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
             .map(|upload| bytes(upload.weight))
             .sum(),
         output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
-        off_fastest: off_fastest(&forecast.nodes, device_ids),
+        other_reasons: other_reasons(&forecast.nodes, device_ids),
         lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
     }
 }
 
-/// The nodes that are not on their fastest device, those alike together.
-fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
-    let mut found: Vec<Off> = Vec::new();
+/// The nodes whose device was not chosen for its speed, those alike together.
+fn other_reasons(nodes: &[NodeReport], ids: &[String]) -> Vec<Reason> {
+    let mut found: Vec<Reason> = Vec::new();
     for node in nodes.iter().filter(|node| node.why != Why::Fastest) {
         let device = ids.get(node.device.index()).map_or("?", String::as_str);
         let mut why = node.why.to_string();
@@ -174,13 +175,17 @@ fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
                 why += &format!("; {}: {}", refusal.device, refusal.reason);
             }
         }
-        let alike = |off: &&mut Off| off.op == node.op && off.device == device && off.why == why;
+        let alike = |other: &&mut Reason| {
+            let fastest = other.fastest == node.is_fastest;
+            fastest && other.op == node.op && other.device == device && other.why == why
+        };
         match found.iter_mut().find(alike) {
-            Some(off) => off.nodes += 1,
-            None => found.push(Off {
+            Some(other) => other.nodes += 1,
+            None => found.push(Reason {
                 op: node.op,
                 device: device.to_owned(),
                 why,
+                fastest: node.is_fastest,
                 nodes: 1,
                 first: node.result.clone(),
             }),
@@ -251,18 +256,19 @@ fn text(report: &Report) -> String {
     for lost in &report.lost_pins {
         text += &format!("warning: {lost}\n");
     }
-    if report.devices.len() > 1 && !report.off_fastest.is_empty() {
-        let mut table = Table::new(&[">nodes", "operation", "first", "device", "why"]);
-        for off in &report.off_fastest {
+    if report.devices.len() > 1 && !report.other_reasons.is_empty() {
+        let mut table = Table::new(&[">nodes", "operation", "first", "device", "fastest", "why"]);
+        for other in &report.other_reasons {
             table.row([
-                off.nodes.to_string(),
-                off.op.to_owned(),
-                off.first.clone(),
-                off.device.clone(),
-                off.why.clone(),
+                other.nodes.to_string(),
+                other.op.to_owned(),
+                other.first.clone(),
+                other.device.clone(),
+                if other.fastest { "yes" } else { "no" }.to_owned(),
+                other.why.clone(),
             ]);
         }
-        text += "\nnot on the fastest device:\n";
+        text += "\nwhere speed did not decide:\n";
         text += &table.render("");
     }
     text

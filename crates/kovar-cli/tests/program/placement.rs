@@ -46,8 +46,8 @@ fn pins_and_budgets_share_a_model_between_devices() {
     assert_eq!(plan["devices"][1]["id"], "cpu:portable");
     assert_eq!(plan["segments"], 17);
     assert!(plan["copies"].as_u64().unwrap() >= 16, "{plan}");
-    let pinned = plan["off_fastest"].as_array().unwrap().iter();
-    let mut why = pinned.map(|off| off["why"].as_str().unwrap());
+    let pinned = plan["other_reasons"].as_array().unwrap().iter();
+    let mut why = pinned.map(|other| other["why"].as_str().unwrap());
     assert!(why.any(|why| why == "pinned by `blk.*.ffn_*`"), "{plan}");
 
     let budget = 7 << 20;
@@ -58,6 +58,47 @@ fn pins_and_budgets_share_a_model_between_devices() {
     for device in plan["devices"].as_array().unwrap() {
         assert!(device["weights"].as_u64().unwrap() > 1 << 20, "{plan}");
     }
+}
+
+#[test]
+fn patterns_that_match_nothing_are_told_and_refused_by_strict() {
+    let place = ["plan", "--place", "blk.77.*=cpu"];
+    let stream = ["plan", "--stream=kv_*"];
+    for (args, told) in [
+        (&place[..], "--place `blk.77.*` matches no tensor"),
+        (&stream, "--stream `kv_*` matches no weight"),
+    ] {
+        let stderr = kovar(args).stderr;
+        assert!(stderr.contains(told), "{stderr}");
+        let error = kovar(&[args, &["--strict"]].concat()).failed(2);
+        assert!(error.contains(told), "{error}");
+    }
+    let generate = ["generate", "a", "-n", "1", "--place", "blk.77.*=cpu"];
+    let stderr = kovar(&generate).stderr;
+    assert!(stderr.contains("matches no tensor"), "{stderr}");
+    kovar(&[&generate[..], &["--strict"]].concat()).failed(2);
+    let stderr = kovar(&["plan", "--policy", "gpu"]).stderr;
+    assert!(stderr.contains("--policy gpu has no effect"), "{stderr}");
+    let error = kovar(&["explain", "--node", "nomatch"]).failed(2);
+    assert!(error.contains("`nomatch` matches no operation"), "{error}");
+}
+
+#[test]
+fn a_step_that_the_context_cannot_hold_is_not_planned() {
+    for command in ["plan", "explain"] {
+        let error = kovar(&[command, "--tokens", "33", "--ctx", "32"]).failed(2);
+        assert!(error.contains("the context holds 32 tokens"), "{error}");
+    }
+    let endless = [
+        "plan",
+        "-m",
+        "rwkv7-stories",
+        "--tokens",
+        "33",
+        "--ctx",
+        "32",
+    ];
+    kovar(&endless).ok();
 }
 
 #[test]
