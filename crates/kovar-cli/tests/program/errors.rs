@@ -258,8 +258,6 @@ fn help_and_version_go_to_stdout() {
         "synth",
         "bench",
         "devices",
-        "--rates",
-        "fixed",
         "test-ops",
     ] {
         assert!(help.contains(command), "{help}");
