@@ -10,8 +10,8 @@ use common::{cpu, data, exact, load, repository};
 use kovar_core::DType;
 use kovar_formats::gguf::{Gguf, GgufWriter, Value};
 use kovar_text::{
-    GenerateOptions, LanguageModel, LogitsOf, Model, ModelOptions, SamplerParams, SavedText,
-    SessionFileError,
+    DecodeOptions, EncodeOptions, GenerateOptions, LanguageModel, LogitsOf, Model, ModelOptions,
+    SamplerParams, SavedText, SessionFileError, Tokenizer, TokenizerSpec,
 };
 
 const KINDS: [&str; 2] = ["llama-tiny", "rwkv7-tiny"];
@@ -147,6 +147,38 @@ fn a_text_with_a_session_in_between_is_the_text_without() {
         assert_eq!([a.tokens, b.tokens].concat(), whole.tokens, "{name}");
         assert_eq!(a.text + &b.text, whole.text, "{name}");
     }
+}
+
+#[test]
+fn a_text_is_continued_in_the_midst_of_a_word_but_begins_anew_behind_a_special_token() {
+    let file = Gguf::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
+    let mut model = LanguageModel::load(file, cpu(), &ModelOptions::default()).unwrap();
+    let sentence_piece = Gguf::open(data("tok-spm.gguf")).unwrap();
+    let spec = TokenizerSpec::from_gguf(&sentence_piece).unwrap();
+    model.tokenizer = Tokenizer::from_spec(spec).unwrap();
+    let whole = EncodeOptions {
+        add_special: true,
+        ..EncodeOptions::default()
+    };
+    let once = model.tokenizer.encode("Once", whole).unwrap();
+    let options = GenerateOptions {
+        max_tokens: Some(0),
+        ..GenerateOptions::default()
+    };
+    let greedy = SamplerParams::greedy();
+    let mut go_on = |_: kovar_text::Progress<'_>| ControlFlow::Continue(());
+    let mut put = |more: &str| {
+        model
+            .continue_text(more, &greedy, &options, &mut go_on)
+            .unwrap();
+        let text = model.text();
+        let decoded = model.tokenizer.decode_lossy(text, DecodeOptions::default());
+        (text.to_vec(), decoded.unwrap())
+    };
+    assert_eq!(put("").0, once[..1], "the begin token");
+    assert_eq!(put("Once"), (once, "Once".to_owned()));
+    assert_eq!(put("ly").1, "Oncely");
+    assert_eq!(put(" upon").1, "Oncely upon");
 }
 
 /// The error of restoring the file at `path`, which leaves the context as it is.

@@ -158,7 +158,7 @@ fn what_was_made_is_reported_though_it_cannot_be_saved() {
             .collect();
         assert_eq!(lines.len(), answers, "{start:?}");
         for line in lines {
-            assert_eq!(line["finish_reason"], "length");
+            assert_eq!(line["finish_reason"], "max_tokens");
             assert!(!ids(&line["tokens"]).is_empty());
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
