@@ -25,7 +25,9 @@ pub enum GrammarError {
         source: serde_json::Error,
     },
     /// A bound of a number leaves only numbers that are too large.
-    #[error("the JSON schema has `{keyword}: {value}`, beyond what can be bounded (about ±9.2e18)")]
+    #[error(
+        "the JSON schema has `{keyword}: {value:?}`, beyond what can be bounded (about ±9.2e18)"
+    )]
     Bound {
         /// The keyword.
         keyword: &'static str,

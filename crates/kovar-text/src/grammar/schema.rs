@@ -105,12 +105,13 @@ mod tests {
 
     #[test]
     fn bounds_that_leave_only_numbers_far_out_are_refused() {
-        for (keyword, value) in [("minimum", 1e19), ("exclusiveMaximum", -1e300)] {
+        for (keyword, value, told) in [
+            ("minimum", 1e19, "`minimum: 1e19`"),
+            ("exclusiveMaximum", -1e300, "`exclusiveMaximum: -1e300`"),
+        ] {
             let error = bound(&mut json!({"items": {keyword: value}})).unwrap_err();
-            assert!(
-                matches!(error, GrammarError::Bound { keyword: k, value: v } if k == keyword && v == value),
-                "{error}"
-            );
+            assert!(matches!(error, GrammarError::Bound { .. }), "{error:?}");
+            assert!(error.to_string().contains(told), "{error}");
         }
     }
 }
