@@ -61,6 +61,12 @@ fn safetensors_become_the_tensors_and_sizes_of_a_gguf_file() {
 }
 
 #[test]
+fn the_files_of_a_model_are_its_weights_and_vocabulary() {
+    let expected = [WEIGHTS, VOCABULARY].map(|name| data("rwkv7-tiny").join(name));
+    assert_eq!(folder().files(), expected);
+}
+
+#[test]
 fn the_longest_token_is_taken_again_and_again() {
     let tokenizer = tokenizer();
     let plain = EncodeOptions::default();

@@ -89,6 +89,34 @@ fn bad_tokens_are_named() {
 }
 
 #[test]
+fn tokens_that_texts_are_searched_for_have_a_bounded_length() {
+    let long = |spec: &mut TokenizerSpec, token_type| {
+        spec.tokens[7] = "x".repeat(1025);
+        spec.token_types.as_mut().unwrap()[7] = token_type;
+    };
+    let refused = "tokenizer.ggml.tokens: token 7 has 1025 bytes, the most is 1024";
+    let (normal, control, user_defined) = (1, 3, 4);
+    for token_type in [control, user_defined] {
+        assert_eq!(error_of(spm(), |spec| long(spec, token_type)), refused);
+    }
+    let unigram = || spec("tok-unigram.gguf");
+    for token_type in [normal, control, user_defined] {
+        assert_eq!(error_of(unigram(), |spec| long(spec, token_type)), refused);
+    }
+    let world = |bytes: usize| TokenizerSpec {
+        model: "rwkv".into(),
+        tokens: vec!["<s>".into(), r"\xff".repeat(bytes)],
+        token_types: Some(vec![control, normal]),
+        ..TokenizerSpec::default()
+    };
+    assert_eq!(
+        error_of(world(1025), |_| ()),
+        "tokenizer.ggml.tokens: token 1 has 1025 bytes, the most is 1024"
+    );
+    Tokenizer::from_spec(world(1024)).unwrap();
+}
+
+#[test]
 fn bad_merges_are_named() {
     for rule in ["", " ", "a", "a ", " a", "ab"] {
         let error = error_of(bpe(), |spec| spec.merges.as_mut().unwrap()[2] = rule.into());

@@ -92,6 +92,17 @@ fn no_file_of_the_source_is_replaced_by_what_is_made_of_it() {
 }
 
 #[test]
+fn a_folder_without_a_tokenizer_says_so() {
+    let (_dir, folder) = model_folder("model");
+    fs::remove_file(folder.join("tokenizer.json")).unwrap();
+    for command in [&["generate", "-m"][..], &["tokenize", "-m"]] {
+        let message = kovar(&[command, &[text(&folder), "ab"]].concat()).failed(1);
+        assert!(message.contains("there is no tokenizer"), "{message}");
+        assert!(message.contains("tokenizer.json"), "{message}");
+    }
+}
+
+#[test]
 fn a_folder_becomes_a_file_and_a_split_file_that_write_the_same() {
     let (dir, folder) = model_folder("model");
     let expected = story(&folder);

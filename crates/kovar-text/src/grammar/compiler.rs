@@ -5,7 +5,8 @@ use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use llguidance::{Matcher, ParserFactory};
 
-use super::error::message;
+use super::error::{FAULT, message};
+use super::schema::schema;
 use super::{Constraint, Grammar, GrammarError, GrammarKind};
 use crate::tokenizer::{TokenType, Tokenizer};
 
@@ -15,14 +16,8 @@ const MAX_TOKEN_LEN: usize = 128;
 /// The stack of the thread that compiles, in bytes; pages that it does not touch take no memory.
 const COMPILER_STACK: usize = 256 << 20;
 
-/// Between the parts of JSON: a model may write some white space, but not go on with it for ever.
-const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{0,16}";
-
 /// How llguidance begins to say that nothing may follow.
 const NO_EXTENSION: &str = "NoExtension";
-
-/// The schema's own key for what only llguidance knows.
-const OPTIONS_KEY: &str = "x-guidance";
 
 /// Compiles grammars for one vocabulary.
 pub(crate) struct GrammarCompiler {
@@ -68,7 +63,10 @@ impl GrammarCompiler {
                 .map_err(|source| GrammarError::Thread { source })?;
             match thread.join() {
                 Ok(compiled) => compiled,
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(GrammarError::Invalid {
+                    kind: grammar.kind(),
+                    source: FAULT.into(),
+                }),
             }
         })
     }
@@ -96,18 +94,6 @@ impl GrammarCompiler {
             Err(error) => Err(invalid(&error)),
         }
     }
-}
-
-/// The schema, with bounded white space between its parts unless it says otherwise.
-fn schema(text: &str) -> Result<serde_json::Value, GrammarError> {
-    let mut schema: serde_json::Value =
-        serde_json::from_str(text).map_err(|source| GrammarError::NotJson { source })?;
-    if let Some(schema) = schema.as_object_mut() {
-        schema
-            .entry(OPTIONS_KEY)
-            .or_insert_with(|| serde_json::json!({ "whitespace_pattern": WHITE_SPACE }));
-    }
-    Ok(schema)
 }
 
 /// What a token adds to the text, as the trie takes it.

@@ -24,6 +24,16 @@ pub enum GrammarError {
         /// Where and why.
         source: serde_json::Error,
     },
+    /// A bound of a number leaves only numbers that are too large.
+    #[error(
+        "the JSON schema has `{keyword}: {value:?}`, beyond what can be bounded (about ±9.2e18)"
+    )]
+    Bound {
+        /// The keyword.
+        keyword: &'static str,
+        /// Its value.
+        value: f64,
+    },
     /// It cannot be compiled: it is malformed, uses what is not supported, contradicts itself or needs too
     /// much work.
     #[error("the {} cannot be used: {source}", kind.name())]
@@ -72,9 +82,18 @@ pub enum GrammarError {
     },
 }
 
+/// How llguidance begins to tell of a fault of its own.
+const PANIC: &str = "panic";
+
+/// What users are told then.
+pub(super) const FAULT: &str = "it is beyond what can be worked with";
+
 /// What llguidance says is wrong, without what it adds for its developers.
 pub(super) fn message(error: impl std::fmt::Display) -> Box<dyn std::error::Error + Send + Sync> {
     let text = error.to_string();
+    if text.starts_with(PANIC) {
+        return FAULT.into();
+    }
     let text = text.split("\n<").next().unwrap_or_default();
     text.trim_end().into()
 }

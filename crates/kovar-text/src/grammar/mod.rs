@@ -7,6 +7,7 @@
 mod compiler;
 mod constraint;
 mod error;
+mod schema;
 
 pub(crate) use compiler::{CompilerSlot, GrammarCompiler};
 pub use constraint::{Allowed, Constraint};
@@ -46,7 +47,8 @@ impl GrammarKind {
     pub fn max_len(self) -> usize {
         match self {
             Self::JsonSchema => 1 << 20,
-            Self::Regex | Self::Lark => 1 << 16,
+            Self::Regex => 1 << 14,
+            Self::Lark => 1 << 16,
         }
     }
 }

@@ -1,6 +1,9 @@
 use super::error::TokenizerError;
 use super::spec::key;
 
+/// The longest text that is replaced, in bytes: a damaged trie may lead round in a circle.
+const MAX_REPLACED: usize = 256;
+
 /// The longest replacement, in bytes. Unicode's own compatibility forms have 33 at most.
 const MAX_REPLACEMENT: usize = 256;
 
@@ -59,7 +62,7 @@ impl Charsmap {
         })
     }
 
-    /// The longest beginning of `text` that is to be replaced, in bytes, and its replacement.
+    /// The longest beginning of `text` that is to be replaced, of at most 256 bytes, and its replacement.
     ///
     /// # Errors
     /// [`TokenizerError::BadCharsmap`] where the trie leads out of the blob or into a character, or to a
@@ -70,7 +73,7 @@ impl Charsmap {
         };
         let mut at = unit.offset();
         let mut longest = None;
-        for (read, byte) in text.bytes().enumerate() {
+        for (read, byte) in text.bytes().take(MAX_REPLACED).enumerate() {
             at ^= usize::from(byte);
             let Some(next) = self.unit(at) else { break };
             unit = next;
@@ -134,6 +137,21 @@ mod tests {
         assert_eq!(map.replacement("xy").unwrap(), Some((1, "yes")));
         assert_eq!(map.replacement("yx").unwrap(), None);
         assert_eq!(map.replacement("").unwrap(), None);
+    }
+
+    #[test]
+    fn a_trie_that_leads_round_in_a_circle_is_left_after_some_bytes() {
+        let mut units = vec![0; 1024];
+        units[0] = 256 << 10;
+        // An `x` leads back to 256, which has a value too.
+        let x = u32::from(b'x');
+        units[256 ^ usize::from(b'x')] = x | 1 << 8 | x << 10;
+        units[256] = 0x8000_0000;
+        let map = Charsmap::new(&blob(&units, b"y\0")).unwrap();
+        assert_eq!(
+            map.replacement(&"x".repeat(10_000)).unwrap(),
+            Some((MAX_REPLACED, "y"))
+        );
     }
 
     #[test]

@@ -4,6 +4,14 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
+    /// Nothing is said of a tokenizer.
+    #[error(
+        "there is no tokenizer: the metadata lack {key}, which a folder's tokenizer.json gives"
+    )]
+    NoTokenizer {
+        /// The key that every tokenizer has.
+        key: &'static str,
+    },
     /// A key that this kind of tokenizer cannot do without is absent.
     #[error("the metadata lack {key}")]
     MissingKey {
@@ -52,6 +60,18 @@ pub enum TokenizerError {
         key: &'static str,
         /// Id of the token.
         id: u32,
+    },
+    /// A token that texts are searched for is longer than any honest one.
+    #[error("{key}: token {id} has {len} bytes, the most is {most}")]
+    LongToken {
+        /// The offending key.
+        key: &'static str,
+        /// Id of the token.
+        id: u32,
+        /// Its bytes.
+        len: usize,
+        /// The most.
+        most: usize,
     },
     /// Two ids have the same text.
     #[error("{key}: token {token:?} has the ids {first} and {second}")]

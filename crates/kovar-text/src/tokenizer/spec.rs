@@ -77,8 +77,8 @@ impl TokenizerSpec {
     /// Reads the `tokenizer.*` keys of a file; what is absent stays `None`.
     ///
     /// # Errors
-    /// [`TokenizerError::MissingKey`] without the tokenizer's kind or its tokens, [`TokenizerError::Metadata`]
-    /// for a key whose value is of another type than the specification says.
+    /// [`TokenizerError::NoTokenizer`] without the tokenizer's kind, [`TokenizerError::MissingKey`] without
+    /// its tokens, [`TokenizerError::Metadata`] for a key whose value is of another type than the specification says.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let text = |key| Ok::<_, MetadataError>(metadata.get_str(key)?.map(str::to_owned));
         let texts = |key| {
@@ -86,7 +86,7 @@ impl TokenizerSpec {
             Ok::<_, MetadataError>(texts.map(|texts| texts.iter().map(str::to_owned).collect()))
         };
         Ok(Self {
-            model: text(key::MODEL)?.ok_or(TokenizerError::MissingKey { key: key::MODEL })?,
+            model: text(key::MODEL)?.ok_or(TokenizerError::NoTokenizer { key: key::MODEL })?,
             pre: text(key::PRE)?,
             tokens: texts(key::TOKENS)?.ok_or(TokenizerError::MissingKey { key: key::TOKENS })?,
             scores: metadata.get_f32_array(key::SCORES)?,

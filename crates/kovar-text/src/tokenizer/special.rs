@@ -2,7 +2,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::error::TokenizerError;
 use super::spec::key;
-use super::vocab::{TokenType, Vocab};
+use super::vocab::{TokenType, Vocab, check_searched};
 
 /// Finds special tokens written out in text, leftmost first and the longest of those that begin together.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ impl Finder {
             .filter(|&(_, _, token_type)| wanted(token_type))
             .map(|(id, text, _)| (id, text))
             .unzip();
+        for (&id, text) in ids.iter().zip(&texts) {
+            check_searched(id, text.as_bytes())?;
+        }
         let search = match texts.is_empty() {
             true => None,
             false => Some(

@@ -4,7 +4,7 @@ use super::charsmap::Charsmap;
 use super::error::TokenizerError;
 use super::spec::key;
 use super::spm::SPACE;
-use super::vocab::{TokenType, Vocab};
+use super::vocab::{TokenType, Vocab, check_searched};
 
 /// What the score of text without a piece lies below the least score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
@@ -87,6 +87,7 @@ impl Unigram {
                 TokenType::UserDefined => text.len() as f32 * greatest - 0.1,
                 _ => continue,
             };
+            check_searched(id, text.as_bytes())?;
             scored.push((id, score));
             texts.push(text);
         }

@@ -150,6 +150,23 @@ impl Vocab {
     }
 }
 
+/// The longest token that texts are searched for, in bytes: searching takes time in the product of the
+/// lengths of the text and of the longest token.
+const MAX_SEARCHED: usize = 1 << 10;
+
+/// Fails for a token of more bytes than texts are searched for.
+pub(crate) fn check_searched(id: u32, token: &[u8]) -> Result<(), TokenizerError> {
+    if token.len() <= MAX_SEARCHED {
+        return Ok(());
+    }
+    Err(TokenizerError::LongToken {
+        key: key::TOKENS,
+        id,
+        len: token.len(),
+        most: MAX_SEARCHED,
+    })
+}
+
 /// The value of a byte token's text: 10 for `<0x0A>`.
 pub(crate) fn parse_byte_token(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;

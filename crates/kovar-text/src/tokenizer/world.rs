@@ -4,7 +4,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::error::{TokenizerError, TokenizerWarning};
 use super::spec::key;
-use super::vocab::{TokenType, Vocab};
+use super::vocab::{TokenType, Vocab, check_searched};
 
 /// The tokenizer of the RWKV "World" models: the longest token that the rest of the text begins
 /// with, again and again. Tokens are byte strings, written in the file with Python's escapes.
@@ -47,6 +47,7 @@ impl World {
             if token_type != TokenType::Normal {
                 continue;
             }
+            check_searched(id, bytes)?;
             if let Some(first) = first.insert(bytes, id) {
                 return Err(TokenizerError::DuplicateToken {
                     key: key::TOKENS,
