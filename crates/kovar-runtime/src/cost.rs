@@ -103,11 +103,7 @@ impl Costs {
                     *time = 0.0;
                 }
             }
-            let ids = unit
-                .positions
-                .iter()
-                .filter_map(|&p| liveness.nodes().get(p));
-            for node in ids.filter_map(|&id| graph.node(id)) {
+            for (_, node) in unit.nodes(graph, liveness) {
                 for (time, backend) in times.iter_mut().zip(devices) {
                     if time.is_finite() {
                         *time += backend.estimate(node).max(0.0);
