@@ -1,14 +1,19 @@
 //! Opening model files.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
+use kovar::runtime::Forecast;
 use kovar::text::TokenizerWarning;
-use kovar::{Gguf, LanguageModel, Model, ModelFile, ModelFileError, Tokenizer};
+use kovar::{
+    Backend, Gguf, Graph, LanguageModel, LoadError, Model, ModelFile, ModelFileError, ModelOptions,
+    Plan, Tokenizer,
+};
 
 use crate::args::{ModelSource, RunArgs};
-use crate::diagnostics::note;
+use crate::diagnostics::{UsageError, note};
 use crate::{format, hints, progress};
 
 /// Opens a model.
@@ -50,6 +55,7 @@ pub fn model(file: ModelFile, args: &RunArgs) -> anyhow::Result<Model> {
     let loaded = Model::load(file, devices, &options);
     spinner.finish_and_clear();
     let model = loaded.with_context(|| cannot_load(args))?;
+    check_placement(&model, args, false)?;
     tell_context(&model);
     log(&model, args, start);
     Ok(model)
@@ -74,6 +80,7 @@ pub fn language_model(
     let loaded = LanguageModel::load(file, devices, &options);
     spinner.finish_and_clear();
     let model = loaded.with_context(|| cannot_load(args))?;
+    check_placement(&model.model, args, quiet)?;
     if !quiet {
         tell_warnings(&model.tokenizer);
         tell_context(&model.model);
@@ -83,6 +90,25 @@ pub fn language_model(
     }
     log(&model.model, args, start);
     Ok(model)
+}
+
+/// What a step of `n_tokens` tokens asks of the devices; nothing is loaded.
+///
+/// # Errors
+/// As [`model`]; a usage error for more tokens than the context holds.
+pub fn forecast(
+    file: ModelFile,
+    devices: Vec<Arc<dyn Backend>>,
+    options: &ModelOptions,
+    args: &RunArgs,
+    n_tokens: u32,
+) -> anyhow::Result<(Graph, Forecast)> {
+    Model::forecast(file, devices, options, n_tokens as usize).map_err(|error| match error {
+        LoadError::StepTokens { .. } => {
+            UsageError::new(format!("invalid value for '--tokens': {error}")).into()
+        }
+        error => anyhow::Error::new(error).context(format!("cannot plan {}", args.model.model)),
+    })
 }
 
 /// Tells of what is odd about a tokenizer. That bytes have no token matters only to a text that
@@ -108,6 +134,12 @@ pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
             ));
         }
     }
+}
+
+fn check_placement(model: &Model, args: &RunArgs, quiet: bool) -> anyhow::Result<()> {
+    let graphs = model.plans().map(Plan::graph);
+    let devices = model.session().devices();
+    Ok(args.placement.check(graphs, devices, quiet)?)
 }
 
 fn tell_context(model: &Model) {

@@ -21,9 +21,15 @@ enum Kind {
 pub struct SessionFile(Option<PathBuf>);
 
 impl SessionFile {
-    /// The file at `path`.
-    pub fn new(path: Option<&Path>) -> Self {
-        Self(path.map(Path::to_owned))
+    /// The file at `path`, which need not be there yet.
+    ///
+    /// # Errors
+    /// No file can be written there.
+    pub fn new(path: Option<&Path>) -> anyhow::Result<Self> {
+        if let Some(path) = path {
+            LanguageModel::check_session_path(path)?;
+        }
+        Ok(Self(path.map(Path::to_owned)))
     }
 
     /// Brings `model` back to the text in the file; `false` if there is no file.

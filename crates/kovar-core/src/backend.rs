@@ -29,6 +29,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// The product's name.
     pub name: String,
+    /// What drives it, with its version: another one may be faster or slower.
+    pub driver: String,
     /// What it can do that not every device of its kind can, by name.
     pub features: Vec<String>,
     /// Memory that it has, in bytes; `None` if that can't be known.
@@ -308,6 +310,16 @@ pub trait Backend: Send + Sync + fmt::Debug {
     fn prepared_bytes(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> usize {
         let _ = uses;
         weight.bytes
+    }
+
+    /// Device memory that the queue holds for bytes on their way to the device, in bytes.
+    fn upload_ring_bytes(&self) -> usize {
+        0
+    }
+
+    /// Device memory that the queue holds for bytes on their way to the host, in bytes.
+    fn readback_bytes(&self) -> usize {
+        0
     }
 
     /// Whether all of `uses` can read a weight that is bound to its plain bytes in ordinary memory

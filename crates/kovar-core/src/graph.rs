@@ -290,6 +290,14 @@ impl Graph {
         self.names.get(&(kind.name(), name.to_owned())).copied()
     }
 
+    /// The whole of the weight, input, state or output of a name.
+    pub fn whole(&self, kind: StorageKind, name: &str) -> Option<ValueId> {
+        let storage = self.storage_named(kind, name)?;
+        // Every storage has a value, so the first one of this has no lower index.
+        let mut values = self.value_ids().zip(&self.values).skip(storage.index());
+        Some(values.find(|(_, value)| value.storage == storage)?.0)
+    }
+
     /// A read-only tensor of the model, contiguous.
     pub fn weight(
         &mut self,

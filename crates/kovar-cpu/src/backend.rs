@@ -155,6 +155,7 @@ impl CpuBackend {
                 id: options.id.unwrap_or_else(|| "cpu".to_owned()),
                 kind: DeviceKind::Cpu,
                 name: machine::processor_name().unwrap_or_else(|| "CPU".to_owned()),
+                driver: concat!("kovar-cpu ", env!("CARGO_PKG_VERSION")).to_owned(),
                 features: vec![level.name().to_owned()],
                 memory_bytes: machine::memory_bytes(),
                 alignment: ALIGN,

@@ -29,3 +29,6 @@ pub use safetensors::{SafeTensors, SafeTensorsError};
 ///
 /// GGUF as ggml writes it has at most 4.
 pub const MAX_DIMS: usize = 6;
+
+/// The largest size of a model (tokens, widths), so that products of three do not overflow.
+const MAX_SIZE: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Read-only file mappings.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,8 +67,18 @@ fn whole_steps(range: Range<usize>, len: usize) -> Option<Range<usize>> {
 /// with a signal.
 ///
 /// # Errors
-/// The error of opening or mapping the file.
+/// The error of opening or mapping the file, or it is a folder, a pipe or a device.
 pub fn map_file(path: impl AsRef<Path>) -> io::Result<HostBytes> {
+    let path = path.as_ref();
+    // Opening a pipe waits for someone to write to it.
+    let attributes = std::fs::metadata(path)?;
+    if attributes.is_dir() {
+        return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    if !attributes.is_file() {
+        let error = "it is not a regular file";
+        return Err(io::Error::new(ErrorKind::InvalidInput, error));
+    }
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(HostBytes::new(Arc::new(Vec::new())));
@@ -111,6 +121,24 @@ mod tests {
         mapped.release();
         mapped.slice(1000..200_000).unwrap().release();
         assert_eq!(mapped.as_slice(), bytes);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no sockets")]
+    fn what_is_no_regular_file_is_refused_and_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = map_file(dir.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+        assert_eq!(error.to_string(), "it is a folder");
+        #[cfg(unix)]
+        {
+            let path = dir.path().join("socket");
+            let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+            let error = map_file(&path).unwrap_err();
+            assert_eq!(error.to_string(), "it is not a regular file");
+            let error = map_file("/dev/zero").unwrap_err();
+            assert_eq!(error.to_string(), "it is not a regular file");
+        }
     }
 
     #[test]

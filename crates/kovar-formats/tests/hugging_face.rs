@@ -439,6 +439,31 @@ fn merges_that_do_not_follow_from_scores_are_refused() {
 }
 
 #[test]
+fn tokens_that_never_come_up_ask_for_no_rule_and_long_merges_are_refused() {
+    let spm = |vocab: Value, merges: Value| {
+        let mut file = tokenizer();
+        file["pre_tokenizer"] = json!(null);
+        file["normalizer"] =
+            json!({"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"});
+        file["model"] =
+            json!({"type": "BPE", "byte_fallback": true, "vocab": vocab, "merges": merges});
+        open(&config(), &tensors(), &[("tokenizer.json", file)])
+    };
+    // Nothing makes "bcdef", which is longer than what rules make.
+    let unmade = json!({"a": 0, "b": 1, "abcdef": 2, "bcdef": 4});
+    spm(unmade, json!([])).unwrap();
+    let (half, whole) = ("x".repeat(256), "x".repeat(512));
+    let vocab = json!({&half: 0, &whole: 1, "x": 2});
+    spm(vocab, json!([[half, half]])).unwrap();
+    let whole = format!("{whole}x");
+    let vocab = json!({"x": 0, &whole[1..]: 1, &whole: 2});
+    assert_eq!(
+        spm(vocab, json!([["x", whole[1..]]])).unwrap_err(),
+        "tokenizer.json: `model.merges[0]` makes a token of 513 bytes, the most is 512"
+    );
+}
+
+#[test]
 fn settings_of_a_wrong_kind_are_named() {
     let with_settings = |name: &'static str, settings: Value| {
         let files = [("tokenizer.json", tokenizer()), (name, settings)];
@@ -569,6 +594,12 @@ fn folders_without_a_model_say_so() {
     let model = ModelFile::open(vocabulary.path()).unwrap();
     assert_eq!(model.tensors().len(), 0);
     assert!(model.metadata().contains("tokenizer.ggml.tokens"));
+    let damaged = folder(&[("model.safetensors", b"\xff\xff\xff\xff")]);
+    let error = ModelFile::open(damaged.path()).unwrap_err();
+    assert!(
+        told(&error, damaged.path()).starts_with("model.safetensors"),
+        "{error}"
+    );
     let missing = vocabulary.path().join("no such folder");
     let error = ModelFile::open(&missing).unwrap_err();
     assert!(told(&error, vocabulary.path()).starts_with("cannot open no such folder"));
@@ -682,4 +713,13 @@ fn damaged_unigram_tokenizers_are_named() {
         assert!(found.starts_with("tokenizer.json"), "{found}");
         assert!(found.contains(at_fault), "{key}: {found}");
     }
+    // Cutting at white space of any kind is only the same where the map makes it spaces.
+    let words = json!({"type": "Sequence", "pretokenizers": [
+        {"type": "WhitespaceSplit"}, whole["pre_tokenizer"].clone(),
+    ]});
+    let mut split = with(whole, "pre_tokenizer", words);
+    open(split.clone()).unwrap();
+    split["normalizer"] = json!(null);
+    let found = open(split).unwrap_err();
+    assert!(found.contains("`pre_tokenizer`"), "{found}");
 }

@@ -8,7 +8,6 @@ use kovar_core::{Graph, StorageKind};
 
 use crate::arena::Running;
 use crate::check;
-use crate::cost::LinkRates;
 use crate::error::CompileError;
 use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
@@ -20,6 +19,7 @@ use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
 use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
+use crate::rates::{Rates, Times};
 use crate::segment::{self, Schedule};
 use crate::session::Session;
 
@@ -33,8 +33,8 @@ pub struct Policy {
     pub check_plan: bool,
     /// Whether a pin that cannot be followed is an error rather than a warning.
     pub strict: bool,
-    /// What copies between devices are taken to cost.
-    pub link: LinkRates,
+    /// How fast the devices and the links to them are.
+    pub rates: Rates,
     /// Which kind of device is preferred where no pin decides.
     pub favour: Favour,
     /// What does not leave the CPU.
@@ -49,7 +49,7 @@ impl Default for Policy {
             reuse_memory: true,
             check_plan: cfg!(debug_assertions),
             strict: false,
-            link: LinkRates::default(),
+            rates: Rates::default(),
             favour: Favour::default(),
             thresholds: Thresholds::default(),
             max_segment_nodes: None,
@@ -64,6 +64,7 @@ pub(crate) struct Passes {
     pub(crate) placement: Placement,
     pub(crate) schedule: Schedule,
     pub(crate) memory: MemoryPlan,
+    pub(crate) times: Times,
 }
 
 /// Compiles `graph` for the devices of `session`. The graph stays as it is and can be compiled
@@ -179,7 +180,7 @@ pub(crate) fn place_and_plan(
     let liveness = liveness::analyse(graph)?;
     let rules = Rules {
         homes,
-        link: policy.link,
+        rates: &policy.rates,
         favour: policy.favour,
         thresholds: policy.thresholds,
         limits,
@@ -199,5 +200,6 @@ pub(crate) fn place_and_plan(
         placement,
         schedule,
         memory,
+        times: Times::new(&policy.rates, devices),
     })
 }

@@ -10,32 +10,7 @@ use crate::alias::Classes;
 use crate::device::DeviceId;
 use crate::homes::Homes;
 use crate::liveness::{Liveness, writes_whole_span};
-
-/// How fast bytes get from one device, or the host, to another device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LinkRates {
-    /// Nanoseconds until the first byte arrives.
-    pub latency_ns: f64,
-    /// Bytes per nanosecond from there on.
-    pub bytes_per_ns: f64,
-}
-
-impl Default for LinkRates {
-    /// A slot of 16 PCIe 3.0 lanes.
-    fn default() -> Self {
-        Self {
-            latency_ns: 10_000.0,
-            bytes_per_ns: 12.0,
-        }
-    }
-}
-
-impl LinkRates {
-    /// The time of one copy, in nanoseconds.
-    pub fn time(&self, bytes: usize) -> f64 {
-        self.latency_ns + bytes as f64 / self.bytes_per_ns
-    }
-}
+use crate::rates::Times;
 
 /// Where a version of a storage is made or needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +30,9 @@ struct Flow {
 
 /// What the time of a placement is computed from.
 #[derive(Debug)]
-pub(crate) struct Costs {
+pub(crate) struct Costs<'t> {
     n_devices: usize,
-    link: LinkRates,
+    times: &'t Times,
     /// By unit and device; of a device that does not support the unit, infinite.
     compute: Vec<f64>,
     flows: Vec<Flow>,
@@ -65,19 +40,19 @@ pub(crate) struct Costs {
     flows_of: Vec<Vec<usize>>,
 }
 
-impl Costs {
+impl<'t> Costs<'t> {
     pub(crate) fn new(
         graph: &Graph,
         liveness: &Liveness,
         devices: &[Arc<dyn Backend>],
         classes: &Classes,
         homes: &Homes,
-        link: LinkRates,
+        times: &'t Times,
     ) -> Self {
         let n_units = classes.units().len();
         let mut costs = Self {
             n_devices: devices.len(),
-            link,
+            times,
             compute: vec![f64::INFINITY; n_units * devices.len()],
             flows: Vec::new(),
             flows_of: vec![Vec::new(); n_units],
@@ -104,9 +79,10 @@ impl Costs {
                 }
             }
             for (_, node) in unit.nodes(graph, liveness) {
-                for (time, backend) in times.iter_mut().zip(devices) {
+                let each = DeviceId::all(devices.len()).zip(devices);
+                for (time, (device, backend)) in times.iter_mut().zip(each) {
                     if time.is_finite() {
-                        *time += backend.estimate(node).max(0.0);
+                        *time += self.times.node(device, backend.as_ref(), node);
                     }
                 }
                 for input in node.inputs() {
@@ -116,12 +92,11 @@ impl Costs {
                     }
                     let home = homes.of(storage).index();
                     let streamed = homes.is_streamed(storage);
-                    let carried = self.link.time(input.byte_span().len());
-                    let away = times
-                        .iter_mut()
-                        .enumerate()
-                        .filter(|(at, _)| streamed || *at != home);
-                    away.for_each(|(_, time)| *time += carried);
+                    let bytes = input.byte_span().len();
+                    let away = DeviceId::all(devices.len())
+                        .zip(times.iter_mut())
+                        .filter(|(device, _)| streamed || device.index() != home);
+                    away.for_each(|(device, time)| *time += self.times.copy(None, device, bytes));
                 }
             }
         }
@@ -237,8 +212,8 @@ impl Costs {
     }
 
     /// What any copy between two devices takes at least, in nanoseconds.
-    pub(crate) fn crossing(&self, _from: DeviceId, _to: DeviceId) -> f64 {
-        self.link.time(0)
+    pub(crate) fn crossing(&self, from: DeviceId, to: DeviceId) -> f64 {
+        self.times.copy(Some(from), to, 0)
     }
 
     fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
@@ -249,14 +224,14 @@ impl Costs {
         };
         let from = place(flow.from);
         let mut reached = crate::device::DeviceSet::default();
-        let mut copies = 0usize;
+        let mut time = 0.0;
         for to in flow.to.iter().filter_map(|&end| place(end)) {
             if Some(to) != from && !reached.contains(to) {
                 reached.insert(to);
-                copies += 1;
+                time += self.times.copy(from, to, flow.bytes);
             }
         }
-        copies as f64 * self.link.time(flow.bytes)
+        time
     }
 
     /// The part of the time that depends on where a unit is. `devices` are the units' devices.

@@ -69,6 +69,8 @@ pub struct NodeReport {
     pub device: DeviceId,
     /// The estimated time there, in nanoseconds.
     pub estimate_ns: f64,
+    /// Whether no device that supports it is estimated to be faster.
+    pub is_fastest: bool,
     /// What decided.
     pub why: Why,
     /// The devices that cannot run it, and why.
@@ -96,7 +98,9 @@ pub(crate) fn explain(
         let device = device.unwrap_or(DeviceId::FIRST);
         let estimate = |device: DeviceId| {
             let backend = devices.get(device.index());
-            backend.map_or(f64::INFINITY, |backend| backend.estimate(node))
+            backend.map_or(f64::INFINITY, |backend| {
+                passes.times.node(device, backend.as_ref(), node)
+            })
         };
         let mut refusals = Vec::new();
         let mut fastest: Option<DeviceId> = None;
@@ -113,6 +117,7 @@ pub(crate) fn explain(
                 }
             }
         }
+        let is_fastest = fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest));
         let pin = granted(graph, &passes.liveness, homes, unit);
         let why = if refusals.len() + 1 == devices.len() && devices.len() > 1 {
             Why::Only
@@ -120,7 +125,7 @@ pub(crate) fn explain(
             Why::Pinned {
                 pattern: pin.pattern.to_string(),
             }
-        } else if fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest)) {
+        } else if is_fastest {
             Why::Fastest
         } else {
             let fastest = fastest.and_then(|fastest| devices.get(fastest.index()));
@@ -134,6 +139,7 @@ pub(crate) fn explain(
             result: node.storage_of(node.output()).name.clone(),
             device,
             estimate_ns: estimate(device),
+            is_fastest,
             why,
             refusals,
         });

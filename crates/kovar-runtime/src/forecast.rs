@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, StorageKind};
+use kovar_core::{Graph, Storage, StorageKind};
 
 use crate::arena::Running;
 use crate::compile::Passes;
@@ -29,6 +29,12 @@ pub struct PlanMemory {
     pub arena: usize,
     /// What the arena cannot go below, in bytes: the most that is needed at one time.
     pub arena_lower_bound: usize,
+    /// What the device's queue holds for writes under way, in bytes.
+    pub upload_ring: usize,
+    /// What the device's queue holds for reads under way, in bytes.
+    pub readback: usize,
+    /// Outputs that the device has at the end of a run, for the host to read, in bytes.
+    pub outputs: usize,
     /// What the programs hold for themselves, in bytes; not known before they are compiled.
     pub programs: usize,
 }
@@ -49,8 +55,8 @@ pub struct Forecast {
 /// A session that would ask for more than a device's budget.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{device} would hold {weights} bytes of weights, {states} bytes of states and {arena} bytes \
-     of activations, its budget is {budget} bytes"
+    "{device} would hold {weights} bytes of weights, {states} bytes of states, {arena} bytes of \
+     activations and {staging} bytes for transfers, its budget is {budget} bytes"
 )]
 pub struct OverBudget {
     /// The device's id.
@@ -61,6 +67,8 @@ pub struct OverBudget {
     pub states: u64,
     /// Activation memory, in bytes.
     pub arena: u64,
+    /// What its queue holds for writes and reads under way, in bytes.
+    pub staging: u64,
     /// The budget, in bytes.
     pub budget: u64,
 }
@@ -79,6 +87,11 @@ pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<Pla
             states: states(graph, passes, device).map(|(_, bytes)| bytes).sum(),
             arena: arena.bytes(),
             arena_lower_bound: arena.lower_bound,
+            upload_ring: backend.upload_ring_bytes(),
+            readback: backend.readback_bytes(),
+            outputs: kept(graph, passes, StorageKind::Output, device)
+                .map(|storage| storage.bytes)
+                .sum(),
             programs: 0,
         })
         .collect()
@@ -111,12 +124,11 @@ pub(crate) fn over_budget(
                 weights: weights.prepared_bytes(at) as u64 + fresh.sum::<u64>(),
                 states: made.bytes(at) as u64 + fresh_states.sum::<u64>(),
                 arena: running.grown_bytes(at, &arena.chunks) as u64,
+                staging: staging(backend.as_ref()),
                 budget,
             };
-            let total = over
-                .weights
-                .saturating_add(over.states)
-                .saturating_add(over.arena);
+            let held = [over.weights, over.states, over.arena, over.staging];
+            let total = held.into_iter().fold(0, u64::saturating_add);
             (total > budget).then_some((device, over))
         })
         .collect()
@@ -129,16 +141,32 @@ fn on<'u, 'g>(
     uses.iter().filter(move |weight| weight.device == device)
 }
 
+/// Memory that a device's queue holds for itself, in bytes.
+pub(crate) fn staging(backend: &dyn Backend) -> u64 {
+    (backend.upload_ring_bytes() as u64).saturating_add(backend.readback_bytes() as u64)
+}
+
 /// The states that have their home on a device, with the bytes that are asked for.
 fn states<'g>(
     graph: &'g Graph,
     passes: &Passes,
     device: DeviceId,
 ) -> impl Iterator<Item = (&'g str, usize)> {
+    kept(graph, passes, StorageKind::State, device)
+        .map(|storage| (storage.name.as_str(), storage.bytes.max(1)))
+}
+
+/// The storages of a kind that are on a device after a run.
+fn kept<'g>(
+    graph: &'g Graph,
+    passes: &Passes,
+    kind: StorageKind,
+    device: DeviceId,
+) -> impl Iterator<Item = &'g Storage> {
     let storages = graph.storage_ids().zip(graph.storages());
     storages
         .filter(move |(id, storage)| {
-            storage.kind == StorageKind::State && passes.placement.home(*id) == Some(device)
+            storage.kind == kind && passes.placement.home(*id) == Some(device)
         })
-        .map(|(_, storage)| (storage.name.as_str(), storage.bytes.max(1)))
+        .map(|(_, storage)| storage)
 }

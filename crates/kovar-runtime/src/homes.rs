@@ -40,8 +40,8 @@ impl Homes {
         }
     }
 
-    /// Limits what a session asks of a device, in bytes: weights in the device's form, states and
-    /// activation memory.
+    /// Limits what a session asks of a device, in bytes: weights in the device's form, states,
+    /// activation memory and what the device's queue holds for transfers.
     pub fn budget(mut self, device: DeviceId, bytes: u64) -> Self {
         self.budgets.insert(device, bytes);
         self
@@ -58,6 +58,11 @@ impl Homes {
     pub fn is_streamed(&self, weight: &Storage) -> bool {
         let mut patterns = self.streamed.iter();
         weight.kind == StorageKind::Weight && patterns.any(|p| p.matches(&weight.name))
+    }
+
+    /// Whether weights of some names cross to their device in every run.
+    pub fn has_streamed(&self) -> bool {
+        !self.streamed.is_empty()
     }
 
     /// Whether a device has a limit.

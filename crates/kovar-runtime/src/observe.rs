@@ -61,41 +61,90 @@ impl<'r> Evaluated<'r> {
     /// # Errors
     /// [`RunError::NotReadable`] for a value that is not in memory there, a device's.
     pub fn read(&self, value: &Value) -> Result<Vec<u8>, RunError> {
-        let not_readable = || RunError::NotReadable {
-            index: value.storage.index(),
-            reason: "its storage has no plain memory on the device",
+        let bytes = self.read_span(value)?;
+        if value.layout.is_contiguous() {
+            return Ok(bytes);
+        }
+        let mut gathered = Vec::with_capacity(bytes.len());
+        for_each_block(value, |start, len| {
+            gathered.extend_from_slice(bytes.get(start..start + len)?);
+            Some(())
+        })
+        .ok_or_else(|| not_readable(value))?;
+        Ok(gathered)
+    }
+
+    /// Waits for the segment and replaces the elements of a value that it wrote, as
+    /// [`read`](Self::read) gives them, by others that what runs after it then works on.
+    ///
+    /// # Errors
+    /// [`RunError::NotReadable`] for a value that is not in memory there or whose elements are not
+    /// as many bytes, a device's.
+    pub fn replace(&self, value: &Value, elements: &[u8]) -> Result<(), RunError> {
+        let span = value.byte_span();
+        if span.is_empty() {
+            return Ok(());
+        }
+        let gathered;
+        let bytes = if value.layout.is_contiguous() {
+            elements
+        } else {
+            let mut bytes = self.read_span(value)?;
+            let mut rest = elements;
+            for_each_block(value, |start, len| {
+                let (block, later) = rest.split_at_checked(len)?;
+                bytes.get_mut(start..start + len)?.copy_from_slice(block);
+                rest = later;
+                Some(())
+            })
+            .ok_or_else(|| not_readable(value))?;
+            gathered = bytes;
+            &gathered
         };
+        if bytes.len() != span.len() {
+            return Err(not_readable(value));
+        }
+        let binding = self.linked.binding(self.device, value.storage);
+        let binding = binding.ok_or_else(|| not_readable(value))?;
+        let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
+        Ok(queue.write(&binding.buffer, offset, bytes)?)
+    }
+
+    /// The bytes from a value's first element to its last.
+    fn read_span(&self, value: &Value) -> Result<Vec<u8>, RunError> {
         let span = value.byte_span();
         if span.is_empty() {
             return Ok(Vec::new());
         }
         let binding = self.linked.binding(self.device, value.storage);
-        let binding = binding.ok_or_else(not_readable)?;
+        let binding = binding.ok_or_else(|| not_readable(value))?;
         let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
-        let bytes = queue.read(&binding.buffer, offset, span.len())?.wait()?;
-        if value.layout.is_contiguous() {
-            return Ok(bytes);
-        }
-        gather(value, &bytes).ok_or_else(not_readable)
+        Ok(queue.read(&binding.buffer, offset, span.len())?.wait()?)
     }
 }
 
-/// The elements of a value from the bytes of its span.
-fn gather(value: &Value, bytes: &[u8]) -> Option<Vec<u8>> {
+fn not_readable(value: &Value) -> RunError {
+    RunError::NotReadable {
+        index: value.storage.index(),
+        reason: "its storage has no plain memory on the device",
+    }
+}
+
+/// Calls `visit` with the place and size in bytes of each block of a value within its span, row by
+/// row, until it gives `None`.
+fn for_each_block(value: &Value, mut visit: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
     let (len, unit) = (value.dtype.block_len(), value.dtype.block_bytes());
     let (dims, strides) = (value.dims(), value.layout.strides());
     let rank = dims.rank();
-    let mut gathered = Vec::with_capacity(value.layout.elements() / len * unit);
     // By dimension. Rows of blocks are contiguous, so the last one steps by whole blocks.
     let mut index = [0usize; kovar_core::MAX_RANK];
     loop {
         let at: usize = (0..rank).map(|d| index[d] * strides[d]).sum();
-        let start = at / len * unit;
-        gathered.extend_from_slice(bytes.get(start..start + unit)?);
+        visit(at / len * unit, unit)?;
         let mut d = rank;
         loop {
             if d == 0 {
-                return Some(gathered);
+                return Some(());
             }
             d -= 1;
             index[d] += if d + 1 == rank { len } else { 1 };

@@ -8,7 +8,7 @@ use kovar_core::backend::{Backend, Support, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use crate::alias::{Classes, classify};
-use crate::cost::{Costs, LinkRates};
+use crate::cost::Costs;
 use crate::device::{DeviceId, DeviceSet};
 use crate::error::CompileError;
 use crate::favour::{Favour, Thresholds, favoured};
@@ -16,6 +16,7 @@ use crate::homes::Homes;
 use crate::liveness::Liveness;
 use crate::pins::{LostPin, pinned};
 use crate::plural::plural;
+use crate::rates::{FIXED_RATES, Rates, Times};
 
 /// A storage from one position in [`Liveness::nodes`] on, until its next version begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +128,8 @@ impl Placement {
 pub struct Rules<'h> {
     /// Where weights and states are, and the user's pins.
     pub homes: &'h Homes,
-    /// What copies are taken to cost.
-    pub link: LinkRates,
+    /// How fast the devices and the links to them are.
+    pub rates: &'h Rates,
     /// Which kind of device is preferred where no pin decides.
     pub favour: Favour,
     /// What does not leave the CPU.
@@ -143,7 +144,7 @@ impl<'h> Rules<'h> {
     pub fn new(homes: &'h Homes) -> Self {
         Self {
             homes,
-            link: LinkRates::default(),
+            rates: &FIXED_RATES,
             favour: Favour::default(),
             thresholds: Thresholds::default(),
             limits: &[],
@@ -194,7 +195,8 @@ pub fn place(
     let chosen = if devices.len() == 1 {
         vec![DeviceId::FIRST; candidates.len()]
     } else {
-        let costs = Costs::new(graph, liveness, devices, &classes, homes, rules.link);
+        let times = Times::new(rules.rates, devices);
+        let costs = Costs::new(graph, liveness, devices, &classes, homes, &times);
         choose(&costs, &candidates, devices.len())
     };
     let mut placement = owners(graph, &classes, &chosen, homes, lost_pins);
@@ -209,7 +211,7 @@ const ROUNDS: usize = 8;
 /// every part pays for two copies when it moves alone, so the search starts from all units on one
 /// device, for each device, from each unit where it computes fastest, and from each where the one
 /// before it is unless computing elsewhere saves a copy's latency; the best result counts.
-fn choose(costs: &Costs, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
+fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
     let fastest = |unit: usize, set: DeviceSet| {
         let by_time = |a: &DeviceId, b: &DeviceId| {
             let (a, b) = (costs.compute(unit, *a), costs.compute(unit, *b));
@@ -248,7 +250,7 @@ fn choose(costs: &Costs, candidates: &[DeviceSet], n_devices: usize) -> Vec<Devi
 }
 
 /// Moves units one by one to where they cost less, until none does.
-fn improve(costs: &Costs, candidates: &[DeviceSet], devices: &mut [DeviceId]) {
+fn improve(costs: &Costs<'_>, candidates: &[DeviceSet], devices: &mut [DeviceId]) {
     for _ in 0..ROUNDS {
         let mut moved = false;
         for (unit, set) in candidates.iter().enumerate() {

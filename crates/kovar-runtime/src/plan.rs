@@ -88,18 +88,12 @@ impl Plan {
 
     /// The whole of the input of a name.
     pub fn input(&self, name: &str) -> Option<ValueId> {
-        self.whole(StorageKind::Input, name)
+        self.core.graph.whole(StorageKind::Input, name)
     }
 
     /// The whole of the output of a name.
     pub fn output(&self, name: &str) -> Option<ValueId> {
-        self.whole(StorageKind::Output, name)
-    }
-
-    fn whole(&self, kind: StorageKind, name: &str) -> Option<ValueId> {
-        let storage = self.core.graph.storage_named(kind, name)?;
-        let mut values = self.core.graph.value_ids().zip(self.core.graph.values());
-        Some(values.find(|(_, value)| value.storage == storage)?.0)
+        self.core.graph.whole(StorageKind::Output, name)
     }
 
     /// Runs the plan. Every input of the graph is given once, whole, by a value on its storage;

@@ -9,6 +9,7 @@ use kovar_core::{Graph, StorageId, StorageKind};
 use crate::compile::{Policy, place_and_plan};
 use crate::device::DeviceId;
 use crate::error::CompileError;
+use crate::forecast::staging;
 use crate::homes::Homes;
 
 /// The layer that a tensor belongs to: its name up to the first part that is a number, such as
@@ -75,7 +76,9 @@ fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved:
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
             let taken = reserved.get(device.index()).copied().unwrap_or(0);
-            Some(homes.budget_of(device)?.saturating_sub(taken))
+            let budget = homes.budget_of(device)?.saturating_sub(taken);
+            let backend = devices.get(device.index())?;
+            Some(budget.saturating_sub(staging(backend.as_ref())))
         })
         .collect();
     let (uses, rules) = (uses(graph), homes.clone());

@@ -1,9 +1,11 @@
 //! The table of model architectures, and the tensors that a model file must have for one.
 
+use std::ops::Range;
+
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
 use kovar_core::ops::dtypes::{FLOATS, WEIGHTS};
-use kovar_core::{DType, Graph, ScalarId, ValueId};
+use kovar_core::{DType, Graph, StorageKind, ValueId};
 use kovar_formats::{MetadataError, ModelFile};
 
 use crate::decoder::Decoder;
@@ -46,8 +48,11 @@ pub struct CacheShape {
 /// The graph of one step and what the caller fills in before each run.
 #[derive(Clone, Debug)]
 pub struct StepGraph {
-    /// The operations. They take one run-time scalar, see [`StepTokens`].
+    /// The operations. They take a run-time scalar for each part, see [`StepTokens`].
     pub graph: Graph,
+    /// The tokens that go through a layer together. All parts go through it before any goes
+    /// through the next one, so that its weights are read once.
+    pub parts: Vec<Range<usize>>,
     /// I32 `[n_tokens]`: token ids; anything for a token that isn't there.
     pub ids: ValueId,
     /// How the step knows which tokens are there.
@@ -59,26 +64,33 @@ pub struct StepGraph {
 /// How a step knows which of its tokens are there, and what came before them.
 #[derive(Clone, Copy, Debug)]
 pub enum StepTokens {
-    /// For [`Memory::Caches`].
+    /// For [`Memory::Caches`]. The scalar of a part is how many rows of the caches are valid once
+    /// those of the part are written.
     Positions {
         /// I32 `[n_tokens]`: positions in the context, -1 for a token that isn't there.
         positions: ValueId,
         /// F32 `[n_tokens, n_rot / 2, 2]`: cos and sin for each position.
         rope_table: ValueId,
-        /// How many rows of the caches are valid once this step's are written.
-        kv_len: ScalarId,
     },
-    /// For [`Memory::States`].
-    Count {
-        /// How many of the tokens are there, the first ones.
-        n_valid: ScalarId,
-    },
+    /// For [`Memory::States`]. The scalar of a part is how many of its tokens are there, the first
+    /// ones.
+    Count,
+}
+
+impl StepTokens {
+    /// The scalar of a part of a step of `valid` tokens that are there, behind `first` others.
+    pub fn scalar(&self, part: &Range<usize>, first: usize, valid: usize) -> usize {
+        match self {
+            Self::Positions { .. } => first + valid.min(part.end),
+            Self::Count => valid.clamp(part.start, part.end) - part.start,
+        }
+    }
 }
 
 /// The output part of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepOutputs {
-    /// I32 `[n_outputs]`: which tokens of the step to give logits for.
+    /// I32 `[n_outputs]`: which tokens of the step's last part to give logits for.
     pub rows: ValueId,
     /// F32 `[n_outputs, vocab]`.
     pub logits: ValueId,
@@ -309,15 +321,18 @@ impl<'a> Weights<'a> {
         Self { file }
     }
 
-    /// Adds the weight `name` to `graph`, if the file has it.
+    /// The weight `name` in `graph`, added if it isn't there yet; `None` if the file lacks it.
     pub fn get(&self, graph: &mut Graph, name: &str) -> Result<Option<ValueId>, GraphError> {
+        if let Some(weight) = graph.whole(StorageKind::Weight, name) {
+            return Ok(Some(weight));
+        }
         let Some(tensor) = self.file.tensor(name) else {
             return Ok(None);
         };
         graph.weight(name, tensor.dtype(), tensor.dims()).map(Some)
     }
 
-    /// Adds the weight `name` to `graph`.
+    /// The weight `name` in `graph`, added if it isn't there yet.
     pub fn require(&self, graph: &mut Graph, name: &str) -> Result<ValueId, GraphError> {
         self.get(graph, name)?.ok_or_else(|| GraphError::Tensor {
             name: name.to_owned(),
@@ -327,8 +342,8 @@ impl<'a> Weights<'a> {
         })
     }
 
-    /// The output part of a step whose hidden state is `x`, `[n_tokens, width]`: the logits of the
-    /// rows asked for, after `norm`. The head is `output.weight`, or the embeddings where the file
+    /// The output part of a step of whose last part the hidden state is `x`, `[tokens, width]`: the
+    /// logits of the rows asked for, after `norm`. The head is `output.weight`, or the embeddings where the file
     /// has none.
     pub(crate) fn outputs(
         &self,
@@ -348,5 +363,18 @@ impl<'a> Weights<'a> {
         let logits = g.matmul(head, x)?;
         g.set_output(logits, "logits")?;
         Ok(Some(StepOutputs { rows, logits }))
+    }
+}
+
+/// The state `name` in `graph`, added if it isn't there yet.
+pub(crate) fn state(
+    graph: &mut Graph,
+    name: &str,
+    dtype: DType,
+    dims: &[usize],
+) -> Result<ValueId, GraphError> {
+    match graph.whole(StorageKind::State, name) {
+        Some(state) => Ok(state),
+        None => graph.state(name, dtype, dims),
     }
 }

@@ -8,8 +8,9 @@ use kovar_formats::ModelFile;
 
 use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
-    TensorRule, Weights,
+    TensorRule, Weights, state,
 };
+use crate::chunks::parts;
 use crate::hyper::Hyper;
 
 /// What sets a family of decoders apart.
@@ -174,52 +175,71 @@ impl Architecture for Decoder {
         let ids = g.input("ids", DType::I32, &[n])?;
         let positions = g.input("positions", DType::I32, &[n])?;
         let rope_table = g.input("rope_table", DType::F32, &[n, self.rope.n_rot / 2, 2])?;
-        let kv_len = g.scalar("kv_len", i32::try_from(caches.rows).unwrap_or(i32::MAX))?;
         let embeddings = weights.require(g, "token_embd.weight")?;
 
-        let mut x = g.get_rows(embeddings, ids)?;
-        for layer in 0..self.n_layers {
-            let layer = Layer {
-                decoder: self,
-                weights,
-                index: layer,
-                positions,
-                rope_table,
-                kv_len,
-                caches,
-            };
-            let normed = layer.norm(g, "attn_norm", x)?;
-            let attended = (self.family.attend)(&layer, g, normed)?;
-            x = add_in_place(g, attended, x)?;
-            let fed = layer.feed_forward(g, x)?;
-            x = add_in_place(g, fed, x)?;
+        let parts = parts(n);
+        let mut tokens = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let ids = g.slice(ids, 0, part.clone())?;
+            let rows = i32::try_from(caches.rows).unwrap_or(i32::MAX);
+            tokens.push(Tokens {
+                positions: g.slice(positions, 0, part.clone())?,
+                rope_table: g.slice(rope_table, 0, part.clone())?,
+                kv_len: g.scalar(&format!("kv_len.{i}"), rows)?,
+                x: g.get_rows(embeddings, ids)?,
+            });
+        }
+        for index in 0..self.n_layers {
+            for tokens in &mut tokens {
+                let layer = Layer {
+                    decoder: self,
+                    weights,
+                    index,
+                    tokens: *tokens,
+                    caches,
+                };
+                let normed = layer.norm(g, "attn_norm", tokens.x)?;
+                let attended = (self.family.attend)(&layer, g, normed)?;
+                let x = add_in_place(g, attended, tokens.x)?;
+                let fed = layer.feed_forward(g, x)?;
+                tokens.x = add_in_place(g, fed, x)?;
+            }
         }
 
+        let x = tokens.last().map_or(embeddings, |last| last.x);
         let outputs = weights.outputs(g, shape, x, embeddings, |g, x| {
             let norm = weights.require(g, "output_norm.weight")?;
             g.rms_norm(x, norm, self.eps)
         })?;
         Ok(StepGraph {
             graph,
+            parts,
             ids,
             tokens: StepTokens::Positions {
                 positions,
                 rope_table,
-                kv_len,
             },
             outputs,
         })
     }
 }
 
-/// One decoder block of a step, for making its layers.
+/// A part of a step's tokens on their way through the blocks.
+#[derive(Clone, Copy)]
+struct Tokens {
+    positions: ValueId,
+    rope_table: ValueId,
+    kv_len: ScalarId,
+    /// Their hidden state, `[tokens, width]`.
+    x: ValueId,
+}
+
+/// One decoder block for a part of a step's tokens, for making its layers.
 pub(crate) struct Layer<'a> {
     decoder: &'a Decoder,
     weights: &'a Weights<'a>,
     index: usize,
-    positions: ValueId,
-    rope_table: ValueId,
-    kv_len: ScalarId,
+    tokens: Tokens,
     caches: CacheShape,
 }
 
@@ -244,7 +264,7 @@ impl Layer<'_> {
         x: ValueId,
         pairing: Pairing,
     ) -> Result<ValueId, GraphError> {
-        g.rope_in_place(x, self.rope_table, pairing)
+        g.rope_in_place(x, self.tokens.rope_table, pairing)
     }
 
     /// Appends keys and values to the cache, lets the queries see it, and projects the result.
@@ -261,11 +281,11 @@ impl Layer<'_> {
         let attention = Attention {
             causal: true,
             window: decoder.window,
-            kv_len: Some(self.kv_len),
+            kv_len: Some(self.tokens.kv_len),
             ..Attention::new(1.0 / (decoder.key_dim as f32).sqrt())
         };
         let q = batch_of_one(g, q)?;
-        let mixed = g.attention(attention, q, k, v, &[self.positions])?;
+        let mixed = g.attention(attention, q, k, v, &[self.tokens.positions])?;
         let n_tokens = g.value(mixed)?.dims().from_end(2);
         let mixed = g.reshape(mixed, &[n_tokens, decoder.n_heads * decoder.value_dim])?;
         self.linear(g, "attn_output", mixed)
@@ -323,12 +343,13 @@ impl Layer<'_> {
     fn cache(&self, g: &mut Graph, part: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let dims = *g.value(x)?.dims();
         let (heads, dim) = (dims.from_end(1), dims.from_end(0));
-        let cache = g.state(
+        let cache = state(
+            g,
             &self.name("cache", part),
             self.caches.dtype,
             &[self.caches.rows, heads, dim],
         )?;
-        g.set_rows(cache, x, self.positions)?;
+        g.set_rows(cache, x, self.tokens.positions)?;
         batch_of_one(g, cache)
     }
 }

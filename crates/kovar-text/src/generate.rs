@@ -9,9 +9,6 @@ use crate::sampler::{Sampler, SamplerError};
 use crate::stream::{EmptyStopString, StopStrings, Utf8Stream};
 use crate::tokenizer::{Tokenizer, TokenizerError};
 
-/// Prompt tokens that go in between two looks at the caller's wish to stop.
-const PROMPT_CHUNK: usize = 512;
-
 /// When generation ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GenerateOptions {
@@ -135,7 +132,8 @@ pub fn generate(
     }
     let mut flow = ControlFlow::Continue(());
     let mut done = 0;
-    for chunk in rest.chunks(PROMPT_CHUNK) {
+    // In between is a look at the caller's wish to stop.
+    for chunk in rest.chunks(model.prompt_tokens()) {
         flow = on_progress(Progress::Prompt {
             done,
             total: rest.len(),

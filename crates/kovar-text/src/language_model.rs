@@ -9,7 +9,7 @@ use kovar_formats::ModelFile;
 
 use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
-use crate::model::{LoadError, Model, ModelOptions, SavedText, SessionFileError};
+use crate::model::{LoadError, Model, ModelOptions, SavedText, SessionFileError, check_place};
 use crate::sampler::{Sampler, SamplerError, SamplerParams};
 use crate::template::{ChatTemplate, Message, RenderOptions, TemplateError};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError, TokenizerSpec};
@@ -107,7 +107,7 @@ impl LanguageModel {
     ) -> Result<Generation, LanguageModelError> {
         let encode = EncodeOptions {
             add_special: true,
-            parse_special: false,
+            ..EncodeOptions::default()
         };
         let prompt = self.tokenizer.encode(prompt, encode)?;
         self.continue_tokens(&prompt, sampling, options, on_progress)
@@ -128,8 +128,8 @@ impl LanguageModel {
         let template = template(&mut self.template, &self.tokenizer)?;
         let text = template.render(messages, RenderOptions::new(&self.tokenizer))?;
         let encode = EncodeOptions {
-            add_special: false,
             parse_special: true,
+            ..EncodeOptions::default()
         };
         let prompt = self.tokenizer.encode(&text, encode)?;
         self.continue_tokens(&prompt, sampling, options, on_progress)
@@ -152,13 +152,26 @@ impl LanguageModel {
         options: &GenerateOptions,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Generation, LanguageModelError> {
+        let last = self.text.last().copied();
+        let kind = last.and_then(|last| self.tokenizer.token_type(last));
         let encode = EncodeOptions {
-            add_special: self.text.is_empty(),
+            add_special: last.is_none(),
             parse_special: false,
+            // Behind a special token a text begins anew.
+            continues: kind.is_some_and(|kind| !kind.is_special()),
         };
         let more = self.tokenizer.encode(more, encode)?;
         let prompt = [&self.text[..], &more].concat();
         self.continue_tokens(&prompt, sampling, options, on_progress)
+    }
+
+    /// Whether [`save_session`](Self::save_session) could write to `path`, as far as that can be told
+    /// before there is a model.
+    ///
+    /// # Errors
+    /// [`SessionFileError::Write`]
+    pub fn check_session_path(path: impl AsRef<Path>) -> Result<(), SessionFileError> {
+        check_place(path.as_ref())
     }
 
     /// Saves the last text and the state of the model after it to the file at `path`, with a `note`

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::error::{CodecError, GraphError};
+use kovar_core::error::{CodecError, DeviceError, GraphError};
 use kovar_core::ops::RopeAngles;
 use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
@@ -21,8 +21,9 @@ use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens, Weights,
     read_architecture,
 };
-use crate::chunks::next_step;
+use crate::chunks::{LONGEST_STEP, next_long_step, next_step, step_within};
 
+pub(crate) use session_file::check_place;
 pub use session_file::{SavedText, SessionFileError};
 
 use snapshot::StateBytes;
@@ -42,6 +43,10 @@ pub struct ModelOptions {
     pub homes: Homes,
     /// How the steps are compiled.
     pub policy: Policy,
+    /// The most tokens of a step, rounded down to 1, 2, 4, 8, 32, 128 or 512. Nobody waits between
+    /// the steps of a prompt, so where layers are on several devices, a device runs its layers for
+    /// one step while the device before it runs the next: smaller steps keep more of them busy.
+    pub micro_batch: usize,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -54,6 +59,7 @@ impl Default for ModelOptions {
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
             policy: Policy::default(),
+            micro_batch: LARGEST.n_tokens,
         }
     }
 }
@@ -73,6 +79,14 @@ pub enum LoadError {
     Context {
         /// Tokens asked for.
         tokens: usize,
+    },
+    /// A step to plan of more tokens than the context holds.
+    #[error("the context holds {context} tokens, a step of {tokens} does not fit into it")]
+    StepTokens {
+        /// Tokens of the step.
+        tokens: usize,
+        /// Tokens that the context holds.
+        context: usize,
     },
     /// A tensor cannot be read in the form that the model has it in.
     #[error("tensor {name:?} cannot be read")]
@@ -173,6 +187,10 @@ pub struct Model {
     steps: HashMap<StepShape, Step>,
     caches: CacheShape,
     policy: Policy,
+    /// The most tokens of a step of one part.
+    micro_batch: usize,
+    /// Whether steps that give the last token's logits may have several parts.
+    long_steps: bool,
     /// The tokens in the context.
     tokens: Vec<u32>,
 }
@@ -251,8 +269,14 @@ impl Model {
         n_tokens: usize,
     ) -> Result<(Graph, Forecast), LoadError> {
         let model = Self::unloaded(file.into(), devices, options)?;
+        if let Some(context) = model.context_len().filter(|&context| n_tokens > context) {
+            return Err(LoadError::StepTokens {
+                tokens: n_tokens,
+                context,
+            });
+        }
         let shape = StepShape {
-            n_tokens: next_step(n_tokens.max(1)),
+            n_tokens: model.next_step(n_tokens.max(1)),
             n_outputs: 1,
         };
         let graph = model.graph(shape)?.graph;
@@ -276,15 +300,21 @@ impl Model {
             rows,
             dtype: options.cache_dtype,
         };
+        let micro_batch = step_within(options.micro_batch);
         let mut homes = options.homes.clone();
         if homes.has_budgets() {
             let weights = Weights::new(&file);
             let graph = |shape| architecture.step(&weights, shape, caches);
             let last = graph(LAST).map_err(StepError::from)?.graph;
-            let largest = graph(LARGEST).map_err(StepError::from)?.graph;
+            let largest = StepShape {
+                n_tokens: micro_batch,
+                ..LARGEST
+            };
+            let largest = graph(largest).map_err(StepError::from)?.graph;
             homes = spread(&[&last, &largest], &devices, homes, &options.policy)
                 .map_err(StepError::from)?;
         }
+        let long_steps = homes.has_streamed();
         let session = Session::with_homes(devices, homes)?;
         for tensor in file.tensors() {
             let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
@@ -310,6 +340,8 @@ impl Model {
             steps: HashMap::new(),
             caches,
             policy: options.policy.clone(),
+            micro_batch,
+            long_steps,
             tokens: Vec::new(),
         })
     }
@@ -361,16 +393,24 @@ impl Model {
     /// only go back to its last [checkpoint](Self::checkpoint), else to the beginning.
     pub fn truncate(&mut self, len: usize) -> usize {
         if len < self.tokens.len() {
-            let left = match &self.context {
-                Context::Caches { .. } => len,
-                Context::States { checkpoint, .. } => {
-                    let tokens = checkpoint.as_ref().map(|checkpoint| checkpoint.tokens);
-                    tokens.filter(|&tokens| tokens <= len).unwrap_or(0)
-                }
-            };
-            self.tokens.truncate(left);
+            self.go_back(len);
         }
         self.tokens.len()
+    }
+
+    /// Forgets the tokens behind those that the context can go back to, at most `len`.
+    fn go_back(&mut self, len: usize) {
+        let left = match &mut self.context {
+            Context::Caches { .. } => len,
+            Context::States { checkpoint, .. } => {
+                // Other tokens may take the place of those that are forgotten.
+                *checkpoint = checkpoint.take_if(|checkpoint| checkpoint.tokens <= len);
+                checkpoint
+                    .as_ref()
+                    .map_or(0, |checkpoint| checkpoint.tokens)
+            }
+        };
+        self.tokens.truncate(left);
     }
 
     /// Forgets the tokens that are not a prefix of `tokens`, and at least the last of `tokens`, so
@@ -383,7 +423,10 @@ impl Model {
     }
 
     /// Appends `tokens` to the context and replaces `logits` by the logits asked for, row by row,
-    /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens.
+    /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens, or if weights are
+    /// streamed and only the last token's logits are asked for, of up to 4096: then all tokens of
+    /// a step go through a layer, 512 together, before they go through the next one, so that
+    /// weights cross to their devices once a step.
     ///
     /// # Errors
     /// See [`EvalError`]. If a step fails, the tokens of the steps before it are in the context; of
@@ -398,7 +441,10 @@ impl Model {
         logits.clear();
         let mut rest = tokens;
         while !rest.is_empty() {
-            let n_tokens = next_step(rest.len());
+            let n_tokens = match logits_of {
+                LogitsOf::Last => self.next_step(rest.len()),
+                LogitsOf::All => self.next_short_step(rest.len()),
+            };
             let (now, later) = rest.split_at(n_tokens.min(rest.len()));
             let n_outputs = match logits_of {
                 LogitsOf::All => n_tokens,
@@ -412,8 +458,19 @@ impl Model {
             self.bring_states()?;
             let mut step = match self.steps.remove(&shape) {
                 Some(step) => step,
-                None => self.compile(shape)?,
+                None => match self.compile(shape) {
+                    Err(error) if self.long_steps && is_too_large(&error) => {
+                        tracing::debug!("steps of at most 512 tokens: {error}");
+                        self.long_steps = false;
+                        continue;
+                    }
+                    compiled => compiled?,
+                },
             };
+            if step.graph.parts.len() > 1 {
+                // There are as many kinds of long steps as lengths of texts.
+                self.steps.retain(|_, kept| kept.graph.parts.len() == 1);
+            }
             let run = self.run(&mut step, now, logits, None);
             self.steps.insert(shape, step);
             self.finish(now, run)?;
@@ -422,12 +479,36 @@ impl Model {
         Ok(())
     }
 
+    /// The tokens of the next step for `remaining` tokens of which the last one's logits are asked
+    /// for.
+    fn next_step(&self, remaining: usize) -> usize {
+        match self.long_steps {
+            true => next_long_step(remaining),
+            false => self.next_short_step(remaining),
+        }
+    }
+
+    fn next_short_step(&self, remaining: usize) -> usize {
+        next_step(remaining.min(self.micro_batch))
+    }
+
+    /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
+    /// in many short ones between which nobody waits.
+    pub(crate) fn prompt_tokens(&self) -> usize {
+        let in_micro_batches =
+            self.session.devices().len() > 1 && self.micro_batch < LARGEST.n_tokens;
+        match self.long_steps || in_micro_batches {
+            true => LONGEST_STEP,
+            false => LARGEST.n_tokens,
+        }
+    }
+
     /// Takes the tokens of a step that ran into the context.
     fn finish(&mut self, tokens: &[u32], run: Result<(), RunError>) -> Result<(), EvalError> {
         if let Err(error) = run {
             if let Context::States { held, .. } = &mut self.context {
                 *held = None;
-                self.truncate(self.tokens.len().saturating_sub(1));
+                self.go_back(self.tokens.len());
             }
             return Err(error.into());
         }
@@ -478,7 +559,7 @@ impl Model {
         let mut policy = self.policy.clone();
         policy.max_segment_nodes = Some(NonZeroUsize::MIN);
         let shape = StepShape {
-            n_tokens: next_step(tokens.len()),
+            n_tokens: self.next_step(tokens.len()),
             n_outputs: 1,
         };
         let mut step = self.compile_with(shape, &policy)?;
@@ -516,7 +597,8 @@ impl Model {
         })
     }
 
-    /// Runs `step` over `tokens`, at most as many as its shape has, and appends its logits.
+    /// Runs `step` over `tokens`, at most as many as its shape has, to its end on all devices, and
+    /// appends its logits.
     fn run(
         &self,
         step: &mut Step,
@@ -534,33 +616,36 @@ impl Model {
         let ids = tokens.iter().map(|&id| id as i32);
         fill(&mut inputs.ids, ids, 0);
         if let (1, [row]) = (shape.n_outputs, inputs.rows.as_mut_slice()) {
-            *row = valid as i32 - 1;
+            let last_part = graph.parts.last().map_or(0, |part| part.start);
+            *row = (valid as i32 - 1) - last_part as i32;
         }
+        let parts = graph.parts.iter();
+        let scalars: Vec<i32> = parts
+            .map(|part| graph.tokens.scalar(part, first, valid) as i32)
+            .collect();
         let mut given = vec![(graph.ids, HostSlice::i32(&inputs.ids))];
-        let scalar = match (&graph.tokens, &self.context) {
-            (
-                StepTokens::Positions {
-                    positions,
-                    rope_table,
-                    ..
-                },
-                Context::Caches { rope },
-            ) => {
-                let places = (first..first + valid).map(|at| at as i32);
-                fill(&mut inputs.positions, places, -1);
-                rope.fill_table(&inputs.positions, &mut inputs.rope_table);
-                given.push((*positions, HostSlice::i32(&inputs.positions)));
-                given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
-                first + valid
-            }
-            _ => valid,
-        };
+        if let (
+            StepTokens::Positions {
+                positions,
+                rope_table,
+            },
+            Context::Caches { rope },
+        ) = (&graph.tokens, &self.context)
+        {
+            let places = (first..first + valid).map(|at| at as i32);
+            fill(&mut inputs.positions, places, -1);
+            rope.fill_table(&inputs.positions, &mut inputs.rope_table);
+            given.push((*positions, HostSlice::i32(&inputs.positions)));
+            given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
+        }
         let Some(output) = graph.outputs else {
-            plan.run_observed(&given, &[scalar as i32], observer)?;
-            return Ok(());
+            let outputs = plan.run_observed(&given, &scalars, observer)?;
+            return outputs.wait();
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
-        let outputs = plan.run_observed(&given, &[scalar as i32], observer)?;
+        let outputs = plan.run_observed(&given, &scalars, observer)?;
+        // Devices besides the one that has the logits write caches of their own.
+        outputs.wait()?;
         let vocab_len = self.vocab_len();
         let start = logits.len();
         logits.resize(start + shape.n_outputs * vocab_len, 0.0);
@@ -568,6 +653,17 @@ impl Model {
         logits.truncate(start + valid.min(shape.n_outputs) * vocab_len);
         Ok(())
     }
+}
+
+/// Whether a step needs more memory than there is or may be used.
+fn is_too_large(error: &StepError) -> bool {
+    let StepError::Compile(error) = error else {
+        return false;
+    };
+    matches!(
+        error,
+        CompileError::OverBudget(_) | CompileError::Device(DeviceError::OutOfMemory { .. })
+    )
 }
 
 /// Puts `values` into `places`, and `padding` into those that are left.

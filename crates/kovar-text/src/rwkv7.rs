@@ -9,8 +9,9 @@ use kovar_formats::ModelFile;
 
 use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
-    TensorRule, Weights,
+    TensorRule, Weights, state,
 };
+use crate::chunks::parts;
 use crate::decoder::add_in_place;
 use crate::hyper::Hyper;
 
@@ -170,34 +171,44 @@ impl Architecture for Rwkv7 {
         let g = &mut graph;
         let n_tokens = shape.n_tokens;
         let ids = g.input("ids", DType::I32, &[n_tokens])?;
-        let n_valid = g.scalar("n_valid", i32::try_from(n_tokens).unwrap_or(i32::MAX))?;
         let embeddings = weights.require(g, "token_embd.weight")?;
 
-        let x = g.get_rows(embeddings, ids)?;
-        let mut x = self.norm(g, weights, "token_embd_norm", x)?;
-        let mut first_value = None;
-        for index in 0..self.n_layers {
-            let block = Block {
-                model: self,
-                weights,
-                index,
-                n_tokens,
-                n_valid,
-            };
-            let normed = block.norm(g, "attn_norm", x)?;
-            let mixed = block.time_mix(g, normed, &mut first_value)?;
-            x = add_in_place(g, mixed, x)?;
-            let normed = block.norm(g, "attn_norm_2", x)?;
-            let mixed = block.channel_mix(g, normed)?;
-            x = add_in_place(g, mixed, x)?;
+        let parts = parts(n_tokens);
+        let mut tokens = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let most = i32::try_from(part.len()).unwrap_or(i32::MAX);
+            let n_valid = g.scalar(&format!("n_valid.{i}"), most)?;
+            let ids = g.slice(ids, 0, part.clone())?;
+            let x = g.get_rows(embeddings, ids)?;
+            let x = self.norm(g, weights, "token_embd_norm", x)?;
+            tokens.push((part.len(), n_valid, x, None));
         }
+        for index in 0..self.n_layers {
+            for (n_tokens, n_valid, x, first_value) in &mut tokens {
+                let block = Block {
+                    model: self,
+                    weights,
+                    index,
+                    n_tokens: *n_tokens,
+                    n_valid: *n_valid,
+                };
+                let normed = block.norm(g, "attn_norm", *x)?;
+                let mixed = block.time_mix(g, normed, first_value)?;
+                *x = add_in_place(g, mixed, *x)?;
+                let normed = block.norm(g, "attn_norm_2", *x)?;
+                let mixed = block.channel_mix(g, normed)?;
+                *x = add_in_place(g, mixed, *x)?;
+            }
+        }
+        let x = tokens.last().map_or(embeddings, |&(_, _, x, _)| x);
         let outputs = weights.outputs(g, shape, x, embeddings, |g, x| {
             self.norm(g, weights, "output_norm", x)
         })?;
         Ok(StepGraph {
             graph,
+            parts,
             ids,
-            tokens: StepTokens::Count { n_valid },
+            tokens: StepTokens::Count,
             outputs,
         })
     }
@@ -218,7 +229,7 @@ impl Rwkv7 {
     }
 }
 
-/// One block of a step. Hidden states are `[tokens, width]`.
+/// One block for a part of a step's tokens. Hidden states are `[tokens, width]`.
 struct Block<'a> {
     model: &'a Rwkv7,
     weights: &'a Weights<'a>,
@@ -264,7 +275,7 @@ impl Block<'_> {
         let added = g.mul(kk, a)?;
         let removed = unary_in_place(g, UnaryKind::Neg, kk)?;
         let (heads, dim) = (self.model.n_heads, self.model.head_dim);
-        let state = g.state(&self.name("wkv"), DType::F32, &[heads, dim, dim])?;
+        let state = state(g, &self.name("wkv"), DType::F32, &[heads, dim, dim])?;
         let y = g.wkv7([r, w, k, v, removed, added], state, Some(self.n_valid))?;
         let y = self.head_norm(g, y)?;
 
@@ -293,8 +304,8 @@ impl Block<'_> {
     }
 
     /// The token before each token, less the token itself.
-    fn difference(&self, g: &mut Graph, state: &str, x: ValueId) -> Result<ValueId, GraphError> {
-        let state = g.state(&self.name(state), DType::F32, &[self.model.width])?;
+    fn difference(&self, g: &mut Graph, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let state = state(g, &self.name(name), DType::F32, &[self.model.width])?;
         let before = g.token_shift(x, state, Some(self.n_valid))?;
         binary_in_place(g, BinaryKind::Sub, before, x)
     }

@@ -52,6 +52,7 @@ fn assert_ids(tokenizer: &Tokenizer, golden: &Value, is_comparable: impl Fn(&str
             let options = EncodeOptions {
                 add_special,
                 parse_special: true,
+                continues: false,
             };
             let expected: Vec<u32> = serde_json::from_value(expected.clone()).unwrap();
             let found = tokenizer.encode(text, options).unwrap();

@@ -2,14 +2,16 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use common::{argmax, repository};
+use kovar_core::StorageKind;
 use kovar_core::backend::Backend;
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_formats::Gguf;
-use kovar_runtime::{DeviceId, Homes, PlanMemory};
+use kovar_runtime::{DeviceId, Homes, Plan, PlanMemory};
 use kovar_text::{LogitsOf, Model, ModelOptions};
 
 const PROMPT: [u32; 10] = [400, 71, 9, 312, 28, 55, 640, 12, 91, 3];
@@ -205,6 +207,129 @@ fn a_story_is_the_same_when_layers_are_streamed_through_two_slots() {
     // forms; that changes no token of this text.
     let mut resident = load(&model, 1, Homes::all_on(device(0)));
     assert_eq!(found, greedy(&mut resident, &PROMPT, 16).0);
+}
+
+#[test]
+fn a_prompt_in_micro_batches_is_the_same_on_two_devices() {
+    let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let split = (4..8).fold(Homes::all_on(device(0)), |homes, layer| {
+        homes.pin(&format!("blk.{layer}.*"), device(1))
+    });
+    let mut found = Vec::new();
+    for (n_devices, homes) in [(1, Homes::all_on(device(0))), (2, split)] {
+        let options = ModelOptions {
+            context: Some(640),
+            homes,
+            micro_batch: 40,
+            ..ModelOptions::default()
+        };
+        let file = Gguf::open(&path).unwrap();
+        let mut model = Model::load(file, devices(n_devices), &options).unwrap();
+        let mut logits = Vec::new();
+        let text = long_text(150);
+        model.eval(&text, LogitsOf::Last, &mut logits).unwrap();
+        let plans = model.plans();
+        let largest = plans.map(|plan| {
+            let ids = plan.graph().whole(StorageKind::Input, "ids").unwrap();
+            plan.graph().value(ids).unwrap().layout.elements()
+        });
+        assert_eq!(largest.max(), Some(32));
+        found.push(logits);
+    }
+    assert_eq!(found[0], found[1]);
+}
+
+/// A long text that repeats itself.
+fn long_text(n: usize) -> Vec<u32> {
+    PROMPT.into_iter().cycle().take(n).collect()
+}
+
+fn load_streamed(path: &Path, homes: Homes) -> Model {
+    let options = ModelOptions {
+        context: Some(640),
+        homes: homes.stream("blk.*"),
+        ..ModelOptions::default()
+    };
+    Model::load(Gguf::open(path).unwrap(), devices(1), &options).unwrap()
+}
+
+/// How often the plan of a model that streams most uploads each of the weights that it streams.
+fn uploads(model: &Model) -> (usize, usize) {
+    let plans = model.plans();
+    let uploads = plans.map(|plan| {
+        let weights: HashSet<_> = plan.schedule().uploads.iter().map(|u| u.weight).collect();
+        (plan.schedule().uploads.len(), weights.len())
+    });
+    uploads.max().unwrap()
+}
+
+#[test]
+fn streamed_weights_cross_once_for_all_parts_of_a_long_prompt() {
+    for path in [
+        "models/llama-story-6m/llama-story-6m-q8_0.gguf",
+        "models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf",
+    ] {
+        let text = long_text(141);
+        let mut model = load_streamed(&repository(path), Homes::all_on(device(0)));
+        let mut last = Vec::new();
+        model.eval(&text, LogitsOf::Last, &mut last).unwrap();
+        let scalars = |plan: &Plan| plan.graph().scalars().len();
+        let long = model.plans().map(scalars).max().unwrap();
+        assert!(long >= 3, "{path}: a part for each size of a step");
+        let (uploads, weights) = uploads(&model);
+        assert!(weights > 50, "{path}");
+        assert_eq!(uploads, weights, "{path}");
+
+        // Step by step, with the weights crossing in each.
+        let mut stepped = load_streamed(&repository(path), Homes::all_on(device(0)));
+        let mut all = Vec::new();
+        stepped.eval(&text, LogitsOf::All, &mut all).unwrap();
+        assert!(stepped.plans().all(|plan| scalars(plan) == 1));
+        let vocab_len = model.vocab_len();
+        let row = |logits: &[f32]| logits[logits.len() - vocab_len..].to_vec();
+        assert_eq!(last, row(&all), "{path}");
+        for token in [7, 300] {
+            model.eval(&[token], LogitsOf::Last, &mut last).unwrap();
+            stepped.eval(&[token], LogitsOf::All, &mut all).unwrap();
+            assert_eq!(last, all, "{path}");
+        }
+
+        // Another length takes the place of the first.
+        model.eval(&text[..77], LogitsOf::Last, &mut last).unwrap();
+        stepped.eval(&text[..77], LogitsOf::All, &mut all).unwrap();
+        assert_eq!(last, row(&all), "{path}");
+        let plans = model.plans().filter(|plan| scalars(plan) > 1);
+        assert_eq!(plans.count(), 1, "{path}");
+    }
+}
+
+#[test]
+fn a_long_step_that_a_budget_has_no_room_for_goes_in_short_ones() {
+    let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let bytes = |n_tokens| {
+        let options = ModelOptions {
+            context: Some(640),
+            homes: Homes::all_on(device(0)).stream("blk.*"),
+            ..ModelOptions::default()
+        };
+        let file = Gguf::open(&path).unwrap();
+        let (_, forecast) = Model::forecast(file, devices(1), &options, n_tokens).unwrap();
+        let memory = &forecast.memory[0];
+        (memory.weights + memory.states + memory.arena) as u64
+    };
+    let (short, long) = (bytes(512), bytes(520));
+    assert!(short < long, "{short} {long}");
+    let text = long_text(520);
+    let mut expected = Vec::new();
+    let mut free = load_streamed(&path, Homes::all_on(device(0)));
+    free.eval(&text, LogitsOf::Last, &mut expected).unwrap();
+    let homes = Homes::all_on(device(0)).budget(device(0), long - 1);
+    let mut model = load_streamed(&path, homes);
+    let mut found = Vec::new();
+    model.eval(&text, LogitsOf::Last, &mut found).unwrap();
+    assert_eq!(found, expected);
+    let mut plans = model.plans();
+    assert!(plans.all(|plan| plan.graph().scalars().len() == 1));
 }
 
 #[test]

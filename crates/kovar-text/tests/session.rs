@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{cpu, data, exact, load, repository};
 use kovar_core::DType;
-use kovar_formats::gguf::{Gguf, GgufWriter};
+use kovar_formats::gguf::{Gguf, GgufWriter, Value};
 use kovar_text::{
     GenerateOptions, LanguageModel, LogitsOf, Model, ModelOptions, SamplerParams, SavedText,
     SessionFileError,
@@ -193,6 +193,100 @@ fn sessions_of_other_models_types_and_sizes_are_refused_by_name() {
     );
 }
 
+/// A copy of the GGUF file at `from` in which `key` has another value.
+fn copy_with(from: &Path, to: &Path, key: &str, value: Value) {
+    let file = Gguf::open(from).unwrap();
+    let mut writer = GgufWriter::new();
+    let entries = file.metadata().iter();
+    let kept = entries.filter(|&(other, _)| other != key && other != "general.alignment");
+    for (other, value) in kept {
+        writer.metadata(other, value.clone()).unwrap();
+    }
+    writer.metadata(key, value).unwrap();
+    for tensor in file.tensors() {
+        let (dims, bytes) = (tensor.dims(), tensor.bytes().clone());
+        writer
+            .tensor_bytes(tensor.name(), tensor.dtype(), dims, bytes)
+            .unwrap();
+    }
+    writer.write_file(to).unwrap();
+}
+
+#[test]
+fn sessions_of_the_same_weights_with_other_parameters_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let mut logits = Vec::new();
+    let mut loaded = load(&model, &exact());
+    loaded
+        .eval(&[5, 6, 7], LogitsOf::Last, &mut logits)
+        .unwrap();
+    loaded
+        .save_session(&at("session"), &text(&[5, 6, 7]))
+        .unwrap();
+    for (key, value) in [
+        ("llama.rope.freq_base", Value::F32(12_345.0)),
+        ("llama.attention.layer_norm_rms_epsilon", Value::F32(2e-5)),
+        ("tokenizer.ggml.eos_token_id", Value::U32(7)),
+    ] {
+        copy_with(&model, &at("other.gguf"), key, value);
+        let mut other = load(&at("other.gguf"), &exact());
+        let error = refused(&mut other, &at("session"));
+        assert!(
+            matches!(error, SessionFileError::OtherModel { .. }),
+            "{key}: {error:?}"
+        );
+    }
+    copy_with(
+        &model,
+        &at("renamed.gguf"),
+        "general.name",
+        "another".into(),
+    );
+    let mut renamed = load(&at("renamed.gguf"), &exact());
+    assert_eq!(
+        renamed.restore_session(&at("session")).unwrap(),
+        text(&[5, 6, 7])
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_session_behind_a_link_is_read_and_replaced_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("target", at("link")).unwrap();
+    for count in [3, 5] {
+        let mut model = saved("rwkv7-tiny", &exact(), &ids(count), &at("link"));
+        assert!(at("link").is_symlink());
+        for path in [at("link"), at("target")] {
+            assert_eq!(model.restore_session(&path).unwrap(), text(&ids(count)));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let mut model = tiny("llama-tiny", &exact());
+    for path in [&pipe, Path::new("/dev/zero")] {
+        let error = refused(&mut model, path);
+        assert!(
+            matches!(error, SessionFileError::NotAFile { .. }),
+            "{error:?}"
+        );
+        assert!(matches!(
+            LanguageModel::check_session_path(path),
+            Err(SessionFileError::Write { .. })
+        ));
+    }
+}
+
 #[test]
 fn files_that_are_no_sessions_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,13 +296,20 @@ fn files_that_are_no_sessions_are_refused() {
         refused(&mut model, &path),
         SessionFileError::Read { .. }
     ));
-    for bytes in [&b""[..], b"once upon a time"] {
-        fs::write(&path, bytes).unwrap();
-        assert!(matches!(
-            refused(&mut model, &path),
-            SessionFileError::Gguf { .. }
-        ));
-    }
+    fs::write(&path, b"once upon a time").unwrap();
+    assert!(matches!(
+        refused(&mut model, &path),
+        SessionFileError::Gguf { .. }
+    ));
+    fs::write(&path, b"").unwrap();
+    assert!(matches!(
+        refused(&mut model, &path),
+        SessionFileError::Empty { .. }
+    ));
+    assert!(matches!(
+        refused(&mut model, folder.path()),
+        SessionFileError::NotAFile { .. }
+    ));
     match refused(&mut model, &data("rwkv7-tiny.gguf")) {
         SessionFileError::NotASession { found, .. } => assert_eq!(found, "rwkv7"),
         other => panic!("{other:?}"),
@@ -217,11 +318,11 @@ fn files_that_are_no_sessions_are_refused() {
     writer
         .metadata("general.architecture", "kovar-session")
         .unwrap();
-    writer.metadata("session.version", 2u32).unwrap();
+    writer.metadata("session.version", 3u32).unwrap();
     writer.write_file(&path).unwrap();
     assert!(matches!(
         refused(&mut model, &path),
-        SessionFileError::Version { found: 2, .. }
+        SessionFileError::Version { found: 3, .. }
     ));
 }
 
@@ -272,13 +373,13 @@ fn a_session_that_cannot_be_written_leaves_the_old_one() {
     let mut logits = Vec::new();
     model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
     let tokens = model.tokens().to_vec();
-    // The place that the new file is written to first is taken.
-    fs::create_dir(folder.path().join("session.partial")).unwrap();
-    let error = model.save_session(&path, &text(&tokens)).unwrap_err();
+    // A file is no folder.
+    let error = model.save_session(&path.join("inside"), &text(&tokens));
+    let error = error.unwrap_err();
     assert!(matches!(error, SessionFileError::Write { .. }), "{error:?}");
-    assert_eq!(fs::read(&path).unwrap(), before);
     assert!(matches!(
         model.save_session(&path, &text(&[9])),
         Err(SessionFileError::Inconsistent { .. })
     ));
+    assert_eq!(fs::read(&path).unwrap(), before);
 }

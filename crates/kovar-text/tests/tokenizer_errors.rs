@@ -263,6 +263,7 @@ fn a_megabyte_of_anything_takes_no_quadratic_time() {
     let options = EncodeOptions {
         add_special: true,
         parse_special: true,
+        continues: false,
     };
     for pre in ["llama-bpe", "default", "spm"] {
         let spec = match pre {
@@ -310,7 +311,7 @@ proptest! {
         let [bpe, spm] = &*ROUND_TRIP;
         for (tokenizer, expected) in [(bpe, text.clone()), (spm, text.replace('\u{2581}', " "))] {
             for parse_special in [false, true] {
-                let options = EncodeOptions { add_special: false, parse_special };
+                let options = EncodeOptions { parse_special, ..EncodeOptions::default() };
                 let ids = tokenizer.encode(&text, options).unwrap();
                 let decoded = tokenizer.decode_lossy(&ids, DecodeOptions { render_special: true });
                 prop_assert_eq!(decoded.unwrap(), expected.clone());
@@ -340,7 +341,7 @@ proptest! {
             ..TokenizerSpec::default()
         };
         if let Ok(tokenizer) = Tokenizer::from_spec(spec) {
-            let options = EncodeOptions { add_special: true, parse_special: true };
+            let options = EncodeOptions { add_special: true, parse_special: true, continues: false };
             if let Ok(ids) = tokenizer.encode(&text, options) {
                 prop_assert!(tokenizer.decode(&ids, DecodeOptions::default()).is_ok());
             }

@@ -16,18 +16,22 @@ const MODES: [EncodeOptions; 4] = [
     EncodeOptions {
         add_special: false,
         parse_special: false,
+        continues: false,
     },
     EncodeOptions {
         add_special: false,
         parse_special: true,
+        continues: false,
     },
     EncodeOptions {
         add_special: true,
         parse_special: false,
+        continues: false,
     },
     EncodeOptions {
         add_special: true,
         parse_special: true,
+        continues: false,
     },
 ];
 
@@ -187,4 +191,38 @@ fn smollm2_ids_are_those_of_llama_cpp() {
     assert!(!tokenizer.is_end_of_generation(tokenizer.id_of("<|im_start|>").unwrap()));
     assert_eq!(tokenizer.eot(), tokenizer.id_of("<|im_end|>"));
     assert_golden(spec, "tok-smollm2.json");
+}
+
+#[test]
+fn a_text_that_continues_another_has_no_space_put_before_it() {
+    let tokenizer = Tokenizer::from_spec(spec(&data("tok-spm.gguf"))).unwrap();
+    let continues = EncodeOptions {
+        continues: true,
+        ..EncodeOptions::default()
+    };
+    let rendered = DecodeOptions::default();
+    for text in json::<Vec<String>>("tok-strings.json") {
+        let ids = tokenizer.encode(&text, continues).unwrap();
+        let found: Vec<u8> = ids
+            .iter()
+            .flat_map(|&id| tokenizer.token_bytes(id).unwrap())
+            .collect();
+        let expected = text.replace('\u{2581}', " ");
+        assert_eq!(String::from_utf8_lossy(&found), expected);
+        let spaced = tokenizer.encode(&format!(" {text}"), continues).unwrap();
+        if !text.is_empty() && !text.starts_with('<') {
+            let first = tokenizer.encode(&text, EncodeOptions::default()).unwrap();
+            assert_eq!(spaced, first, "{text:?}");
+        }
+    }
+    let ids = tokenizer.encode(" upon", continues).unwrap();
+    let whole = [
+        tokenizer.encode("Once", EncodeOptions::default()).unwrap(),
+        ids,
+    ]
+    .concat();
+    assert_eq!(
+        tokenizer.decode_lossy(&whole, rendered).unwrap(),
+        "Once upon"
+    );
 }

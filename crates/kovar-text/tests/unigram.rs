@@ -63,6 +63,7 @@ fn begin_and_end_tokens_are_t5s() {
     let options = EncodeOptions {
         add_special: true,
         parse_special: true,
+        continues: false,
     };
     let ids = tokenizer.encode("<|im_end|>", options).unwrap();
     let end = tokenizer.id_of("<|im_end|>").unwrap();
@@ -85,6 +86,26 @@ fn text_comes_back_but_for_the_space_before_it() {
         .encode("  Once  upon ", EncodeOptions::default())
         .unwrap();
     assert_eq!(prefixed.decode_lossy(&ids, options).unwrap(), "Once upon");
+}
+
+#[test]
+fn a_text_that_continues_another_keeps_its_space_and_gets_none() {
+    let tokenizer = tokenizer("tok-unigram.gguf");
+    let continues = EncodeOptions {
+        continues: true,
+        ..EncodeOptions::default()
+    };
+    for (more, expected) in [
+        ("ly", "Oncely"),
+        (" upon", "Once upon"),
+        ("   upon  a", "Once upon a"),
+        ("", "Once"),
+    ] {
+        let mut ids = tokenizer.encode("Once", EncodeOptions::default()).unwrap();
+        ids.extend(tokenizer.encode(more, continues).unwrap());
+        let whole = tokenizer.decode_lossy(&ids, DecodeOptions::default());
+        assert_eq!(whole.unwrap(), expected);
+    }
 }
 
 /// A vocabulary of these pieces behind pad, end and unknown.

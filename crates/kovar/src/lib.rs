@@ -35,14 +35,16 @@
 pub mod demo;
 mod devices;
 mod open;
+mod rates;
 
 pub use devices::{DEVICE_NAMES, DeviceOptions, DevicesError, devices};
 pub use open::{OpenError, load, open};
+pub use rates::{MeasuredRates, RatesNote, measured_rates, rates_cache};
 
 pub use kovar_core::backend::{self, Backend, DeviceInfo, DeviceKind, Program, Queue, Support};
 pub use kovar_core::{
-    DType, Dims, Graph, HostBytes, HostMemory, Layout, NodeId, NodeRef, ScalarId, StorageId,
-    StorageKind, Value, ValueId, error as core_error, ops, quant,
+    DType, Dims, Graph, HostBytes, HostMemory, Layout, NodeId, NodeRef, ScalarId, Storage,
+    StorageId, StorageKind, Value, ValueId, error as core_error, ops, quant,
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{

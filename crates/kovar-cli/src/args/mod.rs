@@ -11,6 +11,7 @@ mod mix;
 mod model;
 mod number;
 mod placement;
+mod rates;
 mod sampling;
 
 pub use bias::{Bias, BiasOf};
@@ -24,4 +25,5 @@ pub use mix::mix;
 pub use model::{ModelArgs, ModelSource, RunArgs, cache_type};
 pub use number::whole;
 pub use placement::PlacementArgs;
+pub use rates::RatesArgs;
 pub use sampling::SamplingArgs;

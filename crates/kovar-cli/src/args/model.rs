@@ -88,7 +88,8 @@ impl RunArgs {
             context: self.ctx.map(|tokens| tokens as usize),
             cache_dtype: self.cache_type,
             homes: self.placement.homes(devices)?,
-            policy: self.placement.policy(),
+            policy: self.placement.policy(devices),
+            micro_batch: self.placement.micro_batch as usize,
         })
     }
 }

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use kovar::runtime::{DeviceId, Favour, Homes, Thresholds};
-use kovar::{Backend, DeviceKind, Policy};
+use kovar::runtime::{DeviceId, Favour, Homes, Pattern, Thresholds};
+use kovar::{Backend, DeviceKind, Graph, Policy, Storage, StorageKind};
 
-use super::{bytes, whole};
-use crate::diagnostics::UsageError;
+use super::{RatesArgs, bytes, whole};
+use crate::diagnostics::{UsageError, note};
 
 /// How the work is shared by several devices.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Placement")]
 pub struct PlacementArgs {
     /// Keep the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE, and do
@@ -31,6 +31,12 @@ pub struct PlacementArgs {
           default_missing_value = "*")]
     pub stream: Vec<String>,
 
+    /// Tokens of a prompt that go through the devices together; with layers on several GPUs, fewer
+    /// keep all of them busy.
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    pub micro_batch: u32,
+
     /// Prefer a kind of device: cpu, gpu or auto, whichever is estimated faster.
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub policy: Kind,
@@ -43,19 +49,24 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_elements: usize,
 
-    /// Fail if a --place cannot be followed, instead of a warning.
+    /// Fail if a --place cannot be followed, or it or a --stream matches nothing, instead of a
+    /// warning.
     #[arg(long)]
     pub strict: bool,
 
     /// Verify every plan before it is used.
     #[arg(long)]
     pub check_plan: bool,
+
+    #[command(flatten)]
+    pub rates: RatesArgs,
 }
 
 /// A kind of device to prefer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Whichever is estimated faster.
+    #[default]
     Auto,
     /// The CPU.
     Cpu,
@@ -114,9 +125,53 @@ impl PlacementArgs {
             .fold(homes, |homes, pattern| homes.stream(pattern)))
     }
 
-    /// How graphs are compiled.
-    pub fn policy(&self) -> Policy {
+    /// Tells of what has no effect: patterns that match nothing in `graphs`, a preference for a kind
+    /// of device that is not among `devices`.
+    ///
+    /// # Errors
+    /// A usage error for a pattern, with --strict.
+    pub fn check<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+        devices: &[Arc<dyn Backend>],
+        quiet: bool,
+    ) -> Result<(), UsageError> {
+        let graphs = graphs.into_iter();
+        let storages: Vec<&Storage> = graphs.flat_map(Graph::storages).collect();
+        let matches = |pattern: &str, kind: Option<StorageKind>| {
+            let pattern = Pattern::new(pattern);
+            let mut storages = storages.iter();
+            storages.any(|storage| {
+                kind.is_none_or(|kind| storage.kind == kind) && pattern.matches(&storage.name)
+            })
+        };
+        let places = self.place.iter().map(|(pattern, _)| pattern);
+        let places = places.filter(|pattern| !matches(pattern, None));
+        let places = places.map(|pattern| format!("--place `{pattern}` matches no tensor"));
+        let streams = self.stream.iter();
+        let streams = streams.filter(|pattern| !matches(pattern, Some(StorageKind::Weight)));
+        let streams = streams.map(|pattern| format!("--stream `{pattern}` matches no weight"));
+        for message in places.chain(streams) {
+            if self.strict {
+                return Err(UsageError::new(message));
+            }
+            if !quiet {
+                note(format_args!("warning: {message}"));
+            }
+        }
+        let is_cpu = |device: &Arc<dyn Backend>| device.info().kind == DeviceKind::Cpu;
+        if self.policy == Kind::Gpu && devices.iter().all(is_cpu) && !quiet {
+            note("warning: --policy gpu has no effect, there is no GPU among the devices in use");
+        }
+        Ok(())
+    }
+
+    /// How graphs are compiled for `devices`.
+    pub fn policy(&self, devices: &[Arc<dyn Backend>]) -> Policy {
         let mut policy = Policy::default();
+        if devices.len() > 1 {
+            policy.rates = self.rates.of(devices);
+        }
         policy.favour = match self.policy {
             Kind::Auto => Favour::Time,
             Kind::Cpu => Favour::Cpu,

@@ -20,7 +20,7 @@ use crate::{format, hints, load, output, text_input};
 /// Sends what you write through the chat template of the model's file. Without a message a
 /// conversation begins: one line is one message. /reset forgets it, /help lists the commands, /exit
 /// or Ctrl-D leaves, Ctrl-C stops an answer. Lines may also come from a pipe: then the exit code is
-/// 1 if a message failed, and --json prints one object for each message, with its error if it
+/// 1 if a message failed or could not be saved, and --json prints one object for each message, with its error if it
 /// failed.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -81,6 +81,8 @@ impl Chat {
         let mut options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
+        // Before anything that takes time.
+        let session = SessionFile::new(self.generation.session.as_deref())?;
         let file = load::open(&self.run.model.model)?;
         let message = match self.message.as_deref() {
             None => None,
@@ -101,7 +103,6 @@ impl Chat {
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
         self.tell_of_template(kind);
-        let session = SessionFile::new(self.generation.session.as_deref());
         let messages = session.restore_messages(&mut model)?;
         let mut conversation = Conversation {
             chat: &self,
@@ -115,8 +116,9 @@ impl Chat {
         conversation.instruct();
         match message {
             Some(message) => {
-                let finish = conversation.answer(text_input::without_newline(&message))?;
-                Ok(match finish {
+                let answer = conversation.answer(text_input::without_newline(&message))?;
+                answer.saved?;
+                Ok(match answer.finish {
                     FinishReason::Cancelled => ExitCode::from(INTERRUPTED),
                     _ => ExitCode::SUCCESS,
                 })
@@ -140,6 +142,13 @@ impl Chat {
             ));
         }
     }
+}
+
+/// What became of a message that was answered.
+struct Answer {
+    finish: FinishReason,
+    /// Whether the conversation with it was saved.
+    saved: anyhow::Result<()>,
 }
 
 struct Conversation<'a> {
@@ -230,7 +239,14 @@ impl Conversation<'_> {
     /// not end the conversation.
     fn turn(&mut self, message: &str) -> anyhow::Result<bool> {
         match self.answer(message) {
-            Ok(_) => Ok(true),
+            Ok(Answer { saved: Ok(()), .. }) => Ok(true),
+            // The message has its answer.
+            Ok(Answer {
+                saved: Err(error), ..
+            }) => {
+                note(format_args!("error: {}", with_causes(&error)));
+                Ok(false)
+            }
             Err(error) if error.is::<io::Error>() => Err(error),
             Err(error) => {
                 self.fail(message, &error)?;
@@ -254,7 +270,7 @@ impl Conversation<'_> {
     }
 
     /// Answers `message` and adds both to the conversation; if it fails, neither.
-    fn answer(&mut self, message: &str) -> anyhow::Result<FinishReason> {
+    fn answer(&mut self, message: &str) -> anyhow::Result<Answer> {
         let args = &self.chat.generation;
         if !args.quiet {
             load::tell_lost_bytes(&self.model.tokenizer, message);
@@ -279,9 +295,10 @@ impl Conversation<'_> {
         }
         self.messages
             .push(Message::new("assistant", generation.text));
-        self.session
-            .save_messages(&mut self.model, &self.messages)?;
-        Ok(generation.finish)
+        Ok(Answer {
+            finish: generation.finish,
+            saved: self.session.save_messages(&mut self.model, &self.messages),
+        })
     }
 
     fn report(&self, message: &str, generation: &Generation) -> anyhow::Result<()> {

@@ -2,19 +2,23 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kovar::DeviceKind;
+use kovar::runtime::{DeviceRates, LinkRates};
 use serde::Serialize;
 
-use crate::args::{DeviceArgs, devices_error};
+use crate::args::{DeviceArgs, RatesArgs, devices_error};
 use crate::{format, output};
 
 /// List the devices of this machine.
 ///
 /// Shows the names that --device takes and, of each device, its threads, its memory and the vector
 /// instructions that it is used with. -t and --simd change these as they do for the other commands.
+/// How fast each device is, alone, is measured on the first call, which takes about a second, and
+/// kept; the work of several devices is shared by these rates.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   kovar devices
+  kovar devices --rates measured
   kovar devices --json | jq '.devices[0].features'")]
 pub struct Devices {
     /// Print JSON.
@@ -23,6 +27,9 @@ pub struct Devices {
 
     #[command(flatten)]
     device: DeviceArgs,
+
+    #[command(flatten)]
+    rates: RatesArgs,
 }
 
 #[derive(Serialize)]
@@ -38,6 +45,8 @@ struct Device {
     threads: Option<usize>,
     memory_bytes: Option<u64>,
     features: Vec<String>,
+    driver: String,
+    rates: Option<DeviceRates>,
 }
 
 impl Devices {
@@ -48,9 +57,10 @@ impl Devices {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         self.device.warn();
         let devices = kovar::devices(&self.device.options()).map_err(devices_error)?;
+        let rates = self.rates.of(&devices);
         let devices: Vec<Device> = devices
             .iter()
-            .map(|device| describe(device.info()))
+            .map(|device| describe(device.info(), rates.devices.get(&device.info().id)))
             .collect();
         if self.json {
             output::write_json(&Report { devices })?;
@@ -61,7 +71,7 @@ impl Devices {
     }
 }
 
-fn describe(info: &kovar::DeviceInfo) -> Device {
+fn describe(info: &kovar::DeviceInfo, rates: Option<&DeviceRates>) -> Device {
     Device {
         id: info.id.clone(),
         kind: match info.kind {
@@ -74,6 +84,8 @@ fn describe(info: &kovar::DeviceInfo) -> Device {
         threads: info.threads,
         memory_bytes: info.memory_bytes,
         features: info.features.clone(),
+        driver: info.driver.clone(),
+        rates: rates.copied(),
     }
 }
 
@@ -88,5 +100,27 @@ fn text(device: &Device) -> String {
     text.push_str(&format!("  threads   {threads}\n"));
     text.push_str(&format!("  memory    {memory}\n"));
     text.push_str(&format!("  features  {}\n", device.features.join(", ")));
-    text
+    text.push_str(&format!("  driver    {}\n", device.driver));
+    device
+        .rates
+        .map_or(text.clone(), |rates| text + &speeds(&rates))
+}
+
+fn speeds(rates: &DeviceRates) -> String {
+    let flops =
+        |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:.1} GFLOP/s"));
+    let link = |link: LinkRates| {
+        let microseconds = link.latency_ns / 1e3;
+        format!("{:.1} GB/s behind {microseconds:.1} us", link.bytes_per_ns)
+    };
+    format!(
+        "  products  {} quantised, {} float\n  reading   {:.1} GB/s\n  dispatch  {:.2} us\n  \
+         upload    {}\n  download  {}\n",
+        flops(rates.quantized_flops_per_ns),
+        flops(rates.float_flops_per_ns),
+        rates.read_bytes_per_ns,
+        rates.dispatch_ns / 1e3,
+        link(rates.upload),
+        link(rates.download),
+    )
 }

@@ -10,6 +10,7 @@ use kovar::{Model, NodeId};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
+use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{load, output};
 
@@ -59,6 +60,8 @@ struct Node {
     kernel: &'static str,
     estimated_ns: f64,
     measured_ns: Option<u64>,
+    /// Whether no device that can run it is estimated to be faster.
+    fastest: bool,
     why: String,
     refusals: Vec<String>,
 }
@@ -83,15 +86,21 @@ impl Explain {
             .collect();
         let options = self.run.options(&devices)?;
         let file = load::open(&self.run.model.model)?;
-        let (_, forecast) = Model::forecast(file, devices.clone(), &options, n_tokens)
-            .with_context(|| format!("cannot plan {}", self.run.model.model))?;
+        let (graph, forecast) =
+            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        let pattern = Pattern::new(&self.node);
+        let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
+        let nodes: Vec<&NodeReport> = forecast.nodes.iter().filter(wanted).collect();
+        if nodes.is_empty() {
+            let message = format!("--node `{}` matches no operation", self.node);
+            return Err(UsageError::new(message).into());
+        }
+        self.run.placement.check([&graph], &devices, false)?;
         let file = load::open(&self.run.model.model)?;
         let mut model = Model::load(file, devices, &options)
             .with_context(|| format!("cannot load {}", self.run.model.model))?;
         let ran = run(&mut model, n_tokens)?;
-        let pattern = Pattern::new(&self.node);
-        let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
-        let nodes = forecast.nodes.iter().filter(wanted);
+        let nodes = nodes.into_iter();
         let report = Report {
             nodes: nodes.map(|node| describe(node, &ids, &ran)).collect(),
         };
@@ -144,6 +153,7 @@ fn describe(node: &NodeReport, ids: &[String], ran: &HashMap<NodeId, Ran>) -> No
         kernel: ran.map_or("", |ran| ran.kernel),
         estimated_ns: node.estimate_ns,
         measured_ns: ran.map(|ran| u64::try_from(ran.time.as_nanos()).unwrap_or(u64::MAX)),
+        fastest: node.is_fastest,
         why: node.why.to_string(),
         refusals: refusals
             .map(|no| format!("{}: {}", no.device, no.reason))

@@ -76,6 +76,8 @@ impl Generate {
         let options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
+        // Before anything that takes time.
+        let session = SessionFile::new(self.generation.session.as_deref())?;
         let file = load::open(&self.run.model.model)?;
         let given = self.given()?;
         let quiet = self.generation.quiet;
@@ -83,7 +85,6 @@ impl Generate {
         self.generation
             .sampling
             .add_tokens(&mut sampling, &model.tokenizer)?;
-        let session = SessionFile::new(self.generation.session.as_deref());
         let goes_on = session.restore_text(&mut model)?;
         let prompt = self.prompt(given, goes_on)?;
         if prompt.is_empty() && model.text().is_empty() && !model.tokenizer.adds_bos() {
@@ -100,13 +101,14 @@ impl Generate {
         });
         let generation =
             generation.map_err(|error| hints::context_full(error, &model.model, false))?;
-        session.save_text(&mut model)?;
+        let saved = session.save_text(&mut model);
         if self.generation.json {
             self.report(&prompt, &generation, told_seed(&sampling))?;
         } else if !quiet {
             let seed = told_seed(&sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
             note(statistics(&generation) + &seed);
         }
+        saved?;
         Ok(exit_code(&generation))
     }
 

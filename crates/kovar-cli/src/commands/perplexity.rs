@@ -98,7 +98,7 @@ impl Perplexity {
         let mut loaded = load::language_model(file, &run, self.quiet)?;
         let encode = EncodeOptions {
             add_special: true,
-            parse_special: false,
+            ..EncodeOptions::default()
         };
         let tokenizer = &loaded.tokenizer;
         let tokens = tokenizer.encode(&text, encode)?;

@@ -1,27 +1,27 @@
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, Model};
+use kovar::{Graph, StorageKind};
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
+use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output};
 
 /// Show what a model would ask of the devices, before anything is loaded.
 ///
 /// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
-/// the segments of a step and the bytes that cross between devices; and the operations that do not
-/// run on their fastest device, with the reason. The activations of the devices are shared by all
+/// the segments of a step and the bytes that cross between devices; and the operations whose
+/// device was not chosen for its speed, with the reason. The activations of the devices are shared by all
 /// steps, the largest of which decides.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens of the step.
+    /// Tokens of the step: up to 512, with --stream up to 4096.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
-          value_parser = whole(1u32..=512))]
+          value_parser = whole(1u32..=4096))]
     tokens: u32,
 
     /// Print JSON.
@@ -40,13 +40,17 @@ Examples:
 
 #[derive(Serialize)]
 struct Report {
+    /// Tokens of the step, which may be fewer than those asked for.
+    tokens: usize,
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
     copied_bytes: usize,
     uploads: usize,
     uploaded_bytes: usize,
-    off_fastest: Vec<Off>,
+    /// Outputs that the host reads.
+    output_bytes: usize,
+    other_reasons: Vec<Reason>,
     lost_pins: Vec<String>,
 }
 
@@ -57,16 +61,21 @@ struct Device {
     caches: usize,
     activations: usize,
     activations_lower_bound: usize,
+    /// What the device holds for bytes on their way to it and back.
+    upload_ring: usize,
+    readback: usize,
     total: usize,
     segments: usize,
     operations: usize,
 }
 
 #[derive(Serialize)]
-struct Off {
+struct Reason {
     op: &'static str,
     device: String,
     why: String,
+    /// Whether it is the fastest device all the same.
+    fastest: bool,
     nodes: usize,
     first: String,
 }
@@ -77,6 +86,10 @@ impl Plan {
     /// # Errors
     /// A model that cannot be read, devices that cannot run it or have no room for it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.tokens > 512 && self.run.placement.stream.is_empty() {
+            let message = "--tokens takes more than 512 only with --stream";
+            return Err(UsageError::new(message).into());
+        }
         let file = load::open(&self.run.model.model)?;
         let devices = self.run.devices()?;
         let ids: Vec<String> = devices
@@ -84,20 +97,20 @@ impl Plan {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let forecast = Model::forecast(file, devices, &options, self.tokens as usize);
         let (graph, forecast) =
-            forecast.with_context(|| format!("cannot plan {}", self.run.model.model))?;
+            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        self.run.placement.check([&graph], &devices, false)?;
         let report = report(&graph, &forecast, &ids);
         if self.json {
             output::write_json(&report)?;
         } else {
-            output::write(&text(&report, self.tokens))?;
+            output::write(&text(&report))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
+fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
     let schedule = &forecast.schedule;
     let bytes = |storage: kovar::StorageId| {
         let storage = graph.storages().get(storage.index());
@@ -113,7 +126,13 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             caches: memory.states,
             activations: memory.arena,
             activations_lower_bound: memory.arena_lower_bound,
-            total: memory.weights + memory.states + memory.arena,
+            upload_ring: memory.upload_ring,
+            readback: memory.readback,
+            total: memory.weights
+                + memory.states
+                + memory.arena
+                + memory.upload_ring
+                + memory.readback,
             segments: schedule
                 .segments
                 .iter()
@@ -125,7 +144,10 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
                 .filter(|n| n.device.index() == at)
                 .count(),
         });
+    let ids = graph.whole(StorageKind::Input, "ids");
+    let ids = ids.and_then(|ids| graph.values().get(ids.index()));
     Report {
+        tokens: ids.map_or(0, |ids| ids.layout.elements()),
         devices: devices.collect(),
         segments: schedule.segments.len(),
         copies: schedule.copies.len(),
@@ -136,14 +158,15 @@ fn report(graph: &Graph, forecast: &Forecast, ids: &[String]) -> Report {
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
-        off_fastest: off_fastest(&forecast.nodes, ids),
+        output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
+        other_reasons: other_reasons(&forecast.nodes, device_ids),
         lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
     }
 }
 
-/// The nodes that are not on their fastest device, those alike together.
-fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
-    let mut found: Vec<Off> = Vec::new();
+/// The nodes whose device was not chosen for its speed, those alike together.
+fn other_reasons(nodes: &[NodeReport], ids: &[String]) -> Vec<Reason> {
+    let mut found: Vec<Reason> = Vec::new();
     for node in nodes.iter().filter(|node| node.why != Why::Fastest) {
         let device = ids.get(node.device.index()).map_or("?", String::as_str);
         let mut why = node.why.to_string();
@@ -152,13 +175,17 @@ fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
                 why += &format!("; {}: {}", refusal.device, refusal.reason);
             }
         }
-        let alike = |off: &&mut Off| off.op == node.op && off.device == device && off.why == why;
+        let alike = |other: &&mut Reason| {
+            let fastest = other.fastest == node.is_fastest;
+            fastest && other.op == node.op && other.device == device && other.why == why
+        };
         match found.iter_mut().find(alike) {
-            Some(off) => off.nodes += 1,
-            None => found.push(Off {
+            Some(other) => other.nodes += 1,
+            None => found.push(Reason {
                 op: node.op,
                 device: device.to_owned(),
                 why,
+                fastest: node.is_fastest,
                 nodes: 1,
                 first: node.result.clone(),
             }),
@@ -167,7 +194,7 @@ fn off_fastest(nodes: &[NodeReport], ids: &[String]) -> Vec<Off> {
     found
 }
 
-fn text(report: &Report, tokens: u32) -> String {
+fn text(report: &Report) -> String {
     let size = |bytes: usize| format::bytes(bytes as u64);
     let mut table = Table::new(&[
         "device",
@@ -194,7 +221,7 @@ fn text(report: &Report, tokens: u32) -> String {
         ]);
     }
     let mut text = table.render("");
-    let step = format!("a step of {}", format::plural(tokens as usize, "token"));
+    let step = format!("a step of {}", format::plural(report.tokens, "token"));
     text += &format!(
         "\n{step}: {}, {} of {} between devices\n",
         format::plural(report.segments, "segment"),
@@ -205,6 +232,20 @@ fn text(report: &Report, tokens: u32) -> String {
         },
         size(report.copied_bytes),
     );
+    text += &format!(
+        "outputs that are read back: {}\n",
+        size(report.output_bytes)
+    );
+    for device in &report.devices {
+        if device.upload_ring + device.readback > 0 {
+            text += &format!(
+                "the total of {} has {} for uploads and {} for reading back\n",
+                device.id,
+                size(device.upload_ring),
+                size(device.readback)
+            );
+        }
+    }
     if report.uploads > 0 {
         text += &format!(
             "{} of streamed weights, {}\n",
@@ -215,18 +256,19 @@ fn text(report: &Report, tokens: u32) -> String {
     for lost in &report.lost_pins {
         text += &format!("warning: {lost}\n");
     }
-    if report.devices.len() > 1 && !report.off_fastest.is_empty() {
-        let mut table = Table::new(&[">nodes", "operation", "first", "device", "why"]);
-        for off in &report.off_fastest {
+    if report.devices.len() > 1 && !report.other_reasons.is_empty() {
+        let mut table = Table::new(&[">nodes", "operation", "first", "device", "fastest", "why"]);
+        for other in &report.other_reasons {
             table.row([
-                off.nodes.to_string(),
-                off.op.to_owned(),
-                off.first.clone(),
-                off.device.clone(),
-                off.why.clone(),
+                other.nodes.to_string(),
+                other.op.to_owned(),
+                other.first.clone(),
+                other.device.clone(),
+                if other.fastest { "yes" } else { "no" }.to_owned(),
+                other.why.clone(),
             ]);
         }
-        text += "\nnot on the fastest device:\n";
+        text += "\nwhere speed did not decide:\n";
         text += &table.render("");
     }
     text

@@ -121,7 +121,7 @@ impl Quantize {
             error => anyhow::Error::new(error),
         })?;
         if !self.dry_run {
-            self.check_output(&plan)?;
+            self.check_output(&file, &plan)?;
         }
         if !self.quiet {
             self.note_losses(&plan);
@@ -151,18 +151,21 @@ impl Quantize {
         })
     }
 
-    fn check_output(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
+    fn check_output(&self, file: &ModelFile, plan: &Plan<'_>) -> anyhow::Result<()> {
         self.outputs(plan)
             .iter()
-            .try_for_each(|path| self.check_path(path))
+            .try_for_each(|path| self.check_path(file, path))
     }
 
-    fn check_path(&self, path: &Path) -> anyhow::Result<()> {
+    fn check_path(&self, file: &ModelFile, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         if let ModelSource::File(input) = &self.input
             && is_same_file(input, path)
         {
             return Err(UsageError::new(format!("{name} is both IN and OUT")).into());
+        }
+        if file.files().iter().any(|input| is_same_file(input, path)) {
+            return Err(UsageError::new(format!("{name} is a file of IN, {}", self.input)).into());
         }
         match std::fs::metadata(path) {
             Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),

@@ -73,6 +73,7 @@ impl Tokenize {
         let options = EncodeOptions {
             add_special: !self.no_bos,
             parse_special: self.special,
+            ..EncodeOptions::default()
         };
         let ids = tokenizer.encode(&text, options)?;
         if self.json {

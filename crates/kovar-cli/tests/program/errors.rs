@@ -216,7 +216,7 @@ fn a_log_variable_that_makes_no_sense_is_warned_of() {
 fn more_threads_than_cores_are_warned_of() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let warns = |threads: usize| {
-        let run = kovar(&["devices", "-t", &threads.to_string()]);
+        let run = kovar(&["devices", "--rates", "fixed", "-t", &threads.to_string()]);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         run.stderr.contains("warning: ")
     };

@@ -57,6 +57,41 @@ fn every_command_takes_a_folder() {
 }
 
 #[test]
+fn no_file_of_the_source_is_replaced_by_what_is_made_of_it() {
+    let (dir, folder) = model_folder("model");
+    let whole = dir.path().join("whole.gguf");
+    let quantize = ["quantize", "-q", "-t", "F16", "--force"];
+    let run = |from: &Path, to: &Path, more: &[&str]| {
+        kovar(&[&quantize[..], &[text(from), text(to)], more].concat())
+    };
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        let out = folder.join(".").join(file);
+        let before = fs::read(&out).unwrap();
+        let message = run(&folder, &out, &[]).failed(2);
+        assert!(message.contains("is a file of IN"), "{file}: {message}");
+        assert_eq!(fs::read(&out).unwrap(), before);
+    }
+    run(&folder, &folder.join("model.gguf"), &[]).ok();
+    run(&folder, &folder.join("model.gguf"), &[]).ok();
+
+    let split = ["--split-max-tensors", "8"];
+    run(&folder, &whole, &split).ok();
+    let parts = |name: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir.path()).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| text(path.file_name().unwrap().as_ref()).starts_with(name));
+        paths.sort();
+        paths
+    };
+    let parts = parts("whole-");
+    assert!(parts.len() > 1);
+    let message = run(&parts[0], &parts[1], &[]).failed(2);
+    assert!(message.contains("is a file of IN"), "{message}");
+    let message = run(&parts[0], &whole, &split).failed(2);
+    assert!(message.contains("both IN and OUT"), "{message}");
+}
+
+#[test]
 fn a_folder_becomes_a_file_and_a_split_file_that_write_the_same() {
     let (dir, folder) = model_folder("model");
     let expected = story(&folder);

@@ -1,6 +1,6 @@
 use crate::kovar;
 
-const TWO: [&str; 2] = ["--device", "cpu,cpu:portable"];
+const TWO: [&str; 4] = ["--device", "cpu,cpu:portable", "--rates", "fixed"];
 
 #[test]
 fn a_plan_tells_what_the_devices_are_asked_for() {
@@ -21,7 +21,17 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
         (plan["segments"].as_u64(), plan["copies"].as_u64()),
         (Some(1), Some(0))
     );
+    assert_eq!(plan["output_bytes"], 4 * 2048);
+    assert_eq!(
+        (bytes("upload_ring"), bytes("readback")),
+        (0, 0),
+        "the CPU holds nothing for transfers"
+    );
     let text = kovar(&["plan"]).ok();
+    assert!(
+        text.contains("outputs that are read back: 8.0 KiB\n"),
+        "{text}"
+    );
     assert!(text.starts_with("device  "), "{text}");
     assert!(
         text.contains("a step of 1 token: 1 segment, 0 copies"),
@@ -36,8 +46,8 @@ fn pins_and_budgets_share_a_model_between_devices() {
     assert_eq!(plan["devices"][1]["id"], "cpu:portable");
     assert_eq!(plan["segments"], 17);
     assert!(plan["copies"].as_u64().unwrap() >= 16, "{plan}");
-    let pinned = plan["off_fastest"].as_array().unwrap().iter();
-    let mut why = pinned.map(|off| off["why"].as_str().unwrap());
+    let pinned = plan["other_reasons"].as_array().unwrap().iter();
+    let mut why = pinned.map(|other| other["why"].as_str().unwrap());
     assert!(why.any(|why| why == "pinned by `blk.*.ffn_*`"), "{plan}");
 
     let budget = 7 << 20;
@@ -51,6 +61,47 @@ fn pins_and_budgets_share_a_model_between_devices() {
 }
 
 #[test]
+fn patterns_that_match_nothing_are_told_and_refused_by_strict() {
+    let place = ["plan", "--place", "blk.77.*=cpu"];
+    let stream = ["plan", "--stream=kv_*"];
+    for (args, told) in [
+        (&place[..], "--place `blk.77.*` matches no tensor"),
+        (&stream, "--stream `kv_*` matches no weight"),
+    ] {
+        let stderr = kovar(args).stderr;
+        assert!(stderr.contains(told), "{stderr}");
+        let error = kovar(&[args, &["--strict"]].concat()).failed(2);
+        assert!(error.contains(told), "{error}");
+    }
+    let generate = ["generate", "a", "-n", "1", "--place", "blk.77.*=cpu"];
+    let stderr = kovar(&generate).stderr;
+    assert!(stderr.contains("matches no tensor"), "{stderr}");
+    kovar(&[&generate[..], &["--strict"]].concat()).failed(2);
+    let stderr = kovar(&["plan", "--policy", "gpu"]).stderr;
+    assert!(stderr.contains("--policy gpu has no effect"), "{stderr}");
+    let error = kovar(&["explain", "--node", "nomatch"]).failed(2);
+    assert!(error.contains("`nomatch` matches no operation"), "{error}");
+}
+
+#[test]
+fn a_step_that_the_context_cannot_hold_is_not_planned() {
+    for command in ["plan", "explain"] {
+        let error = kovar(&[command, "--tokens", "33", "--ctx", "32"]).failed(2);
+        assert!(error.contains("the context holds 32 tokens"), "{error}");
+    }
+    let endless = [
+        "plan",
+        "-m",
+        "rwkv7-stories",
+        "--tokens",
+        "33",
+        "--ctx",
+        "32",
+    ];
+    kovar(&endless).ok();
+}
+
+#[test]
 fn streamed_layers_take_little_memory() {
     let plan = kovar(&["plan", "--json", "--stream=blk.*"]).json();
     assert_eq!(plan["segments"], 8);
@@ -58,6 +109,15 @@ fn streamed_layers_take_little_memory() {
     let resident = kovar(&["plan", "--json"]).json();
     let total = |plan: &serde_json::Value| plan["devices"][0]["total"].as_u64().unwrap();
     assert!(total(&plan) < total(&resident), "{plan} {resident}");
+    // A long prompt does not take them across again for each of its parts.
+    let long = kovar(&["plan", "--json", "--stream=blk.*", "--tokens", "1500"]).json();
+    let crossing = |plan: &serde_json::Value| plan["uploaded_bytes"].as_u64().unwrap();
+    assert_eq!(crossing(&long), crossing(&plan));
+    assert!(long["tokens"].as_u64().unwrap() >= 1500, "{long}");
+    let small = ["plan", "--json", "--tokens", "512", "--micro-batch", "100"];
+    assert_eq!(kovar(&small).json()["tokens"], 32);
+    let error = kovar(&["plan", "--tokens", "1500"]).failed(2);
+    assert!(error.contains("only with --stream"), "{error}");
 }
 
 #[test]
@@ -73,14 +133,8 @@ fn text_is_the_same_on_two_devices() {
         "portable",
     ];
     let one = kovar(&args).ok();
-    let two = [
-        "--device",
-        "cpu,cpu:portable",
-        "--place",
-        "blk.0.*=cpu",
-        "--check-plan",
-    ];
-    let two = kovar(&[&args[..], &two, &["--place", "*attn*=cpu:portable"]].concat()).ok();
+    let places = ["--place", "blk.0.*=cpu", "--place", "*attn*=cpu:portable"];
+    let two = kovar(&[&args[..], &TWO, &places, &["--check-plan"]].concat()).ok();
     assert_eq!(one, two);
 }
 
@@ -99,6 +153,11 @@ fn each_operation_is_explained() {
         assert!(!node["kernel"].as_str().unwrap().is_empty());
         assert!(node["measured_ns"].as_u64().unwrap() > 0);
     }
+    let streamed = ["explain", "--json", "--stream=blk.*", "--tokens", "40"];
+    let report = kovar(&streamed).json();
+    for node in report["nodes"].as_array().unwrap() {
+        assert!(node["measured_ns"].as_u64().unwrap() > 0, "{node}");
+    }
     let text = kovar(&["explain", "--node", "attention"]).ok();
     assert_eq!(text.lines().count(), 1 + 8, "{text}");
 }
@@ -108,7 +167,8 @@ fn equal_devices_do_not_differ() {
     let report = kovar(&["diff", "--json", "--a", "cpu:portable", "--b", "cpu"]).json();
     assert_eq!(report["failed"], false);
     assert!(report["operations"].as_u64().unwrap() > 8 * 15, "{report}");
-    let text = kovar(&["diff", "--a", "cpu:portable", "--b", "cpu,cpu:portable"]).ok();
+    let both = ["--b", "cpu,cpu:portable", "--rates", "fixed"];
+    let text = kovar(&[&["diff", "--a", "cpu:portable"][..], &both].concat()).ok();
     assert!(text.ends_with("agree within their limits\n"), "{text}");
 }
 

@@ -75,3 +75,92 @@ fn a_session_that_does_not_fit_is_refused_and_stays() {
     assert!(error.contains("no session file, or damaged"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), &saved[..saved.len() / 2]);
 }
+
+#[test]
+fn a_session_that_cannot_be_written_is_told_before_the_model_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "no folder").unwrap();
+    for path in [
+        folder.path().to_owned(),
+        folder.path().join("missing/session"),
+        file.join("session"),
+    ] {
+        for command in ["generate", "chat"] {
+            let args = [command, "-m", "missing.gguf", "--session", text(&path), "x"];
+            let error = kovar(&args).failed(1);
+            assert!(error.contains("cannot write the session"), "{error}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_empty_session_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    fs::write(&path, "").unwrap();
+    let error = kovar(&["generate", "-q", "--session", text(&path)]).failed(1);
+    assert!(error.contains("is damaged: the file is empty"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}
+
+/// Runs the program where no file may grow beyond a few kilobytes.
+#[cfg(unix)]
+fn with_small_files(args: &[&str], input: &[u8]) -> crate::Run {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_kovar"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_made_is_reported_though_it_cannot_be_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session");
+    let options = [
+        "--temp",
+        "0",
+        "-n",
+        "3",
+        "--json",
+        "-q",
+        "--session",
+        text(&path),
+    ];
+    for (start, input, answers) in [
+        (&["generate", PROMPT][..], "", 1),
+        (&["chat", "Hello"], "", 1),
+        (&["chat"], "Hello\nAgain\n", 2),
+    ] {
+        let run = with_small_files(&[start, &options].concat(), input.as_bytes());
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("error: cannot write the session"),
+            "{}",
+            run.stderr
+        );
+        let lines: Vec<serde_json::Value> = run
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), answers, "{start:?}");
+        for line in lines {
+            assert_eq!(line["finish_reason"], "length");
+            assert!(!ids(&line["tokens"]).is_empty());
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

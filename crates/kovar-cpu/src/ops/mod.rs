@@ -48,27 +48,11 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
+use kovar_core::ops::dtypes::{ENCODED, FACTORS, FLOATS, PLAIN, WEIGHTS};
 use kovar_core::{DType, NodeRef, Value};
 
 use crate::program::{Kernel, Resolver};
 
-/// Dtypes that the general row reader and writer know.
-const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
-/// Dtypes whose elements are moved bit by bit.
-const PLAIN: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::I8,
-    DType::F64,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::U8,
-    DType::I16,
-    DType::I64,
-    DType::Bool,
-];
 /// Dtypes that copies and cache rows are written as: the plain ones and Q8_0.
 const WRITTEN: &[DType] = &[
     DType::F32,
@@ -84,44 +68,6 @@ const WRITTEN: &[DType] = &[
     DType::I64,
     DType::Bool,
     DType::Q8_0,
-];
-/// Dtypes that the general row writer encodes f32 as.
-const ENCODED: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q8_0,
-];
-/// Plain dtypes that the general row reader decodes.
-const FACTORS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-];
-/// Dtypes that rows are decoded from.
-const WEIGHTS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q4_0,
-    DType::Q4_1,
-    DType::Q5_0,
-    DType::Q5_1,
-    DType::Q8_0,
-    DType::Q2K,
-    DType::Q3K,
-    DType::Q4K,
-    DType::Q5K,
-    DType::Q6K,
-    DType::IQ4NL,
-    DType::IQ4XS,
-    DType::MXFP4,
 ];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];

@@ -136,17 +136,17 @@ fn suffix(no: u32, count: u32) -> String {
 }
 
 /// Opens the file at `path`, and where it is a part of a split one all parts, in order.
-pub(crate) fn open_split(path: &Path) -> Result<Vec<Gguf>, OpenSplitError> {
+pub(crate) fn open_split(path: &Path) -> Result<Vec<(PathBuf, Gguf)>, OpenSplitError> {
     let file = Gguf::open(path)?;
     let named = Named {
         path: path.to_owned(),
         file,
     };
     let Some(place) = named.place()? else {
-        return Ok(vec![named.file]);
+        return Ok(vec![named.into()]);
     };
     if place.count <= 1 {
-        return Ok(vec![named.file]);
+        return Ok(vec![named.into()]);
     }
     let prefix = prefix(path, place).ok_or_else(|| SplitError::Name {
         path: path.to_owned(),
@@ -164,12 +164,18 @@ pub(crate) fn open_split(path: &Path) -> Result<Vec<Gguf>, OpenSplitError> {
         parts.push(part);
     }
     check_set(&parts, place)?;
-    Ok(parts.into_iter().map(|part| part.file).collect())
+    Ok(parts.into_iter().map(Named::into).collect())
 }
 
 struct Named {
     path: PathBuf,
     file: Gguf,
+}
+
+impl From<Named> for (PathBuf, Gguf) {
+    fn from(named: Named) -> Self {
+        (named.path, named.file)
+    }
 }
 
 impl Named {

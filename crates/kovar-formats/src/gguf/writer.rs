@@ -327,8 +327,9 @@ impl GgufWriter {
 
     /// Writes the file at `path`, replacing one that is already there.
     ///
-    /// The bytes go to `path` with `.partial` appended, which takes its place when it is complete:
-    /// a file that is being replaced may be the mapped source of the tensors.
+    /// The bytes go to a file of another name beside it, which takes its place when it is complete:
+    /// a file that is being replaced may be the mapped source of the tensors. A link stays, and what
+    /// it leads to is replaced.
     ///
     /// # Errors
     /// A key or tensor name was given twice, or the file cannot be created or written.
@@ -336,6 +337,15 @@ impl GgufWriter {
         replace_file(path.as_ref(), GgufWriteError::from, |out| {
             self.write_to(out)
         })
+    }
+
+    /// Whether a file can be written in the place of `path`: makes the file that would take it, and
+    /// removes that again.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn check_place(path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
+        PartialFile::write(path.as_ref(), GgufWriteError::from, |_| Ok(())).map(drop)
     }
 
     /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
@@ -443,6 +453,14 @@ fn put_len(out: &mut Vec<u8>, len: usize) {
 fn put_str(out: &mut Vec<u8>, text: &str) {
     put_len(out, text.len());
     out.extend(text.as_bytes());
+}
+
+impl Value {
+    /// Appends its kind and contents as a GGUF file has them.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.extend(self.kind().id().to_le_bytes());
+        put_value(out, self);
+    }
 }
 
 fn put_value(out: &mut Vec<u8>, value: &Value) {

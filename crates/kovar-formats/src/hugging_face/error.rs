@@ -127,6 +127,18 @@ pub enum HuggingFaceError {
         /// Index of the rule.
         rank: usize,
     },
+    /// A merge rule makes a token that is longer than any honest one.
+    #[error("{}: `model.merges[{rank}]` makes a token of {len} bytes, the most is {most}", path.display())]
+    LongMerge {
+        /// The file.
+        path: PathBuf,
+        /// Index of the rule.
+        rank: usize,
+        /// Bytes of the token.
+        len: usize,
+        /// The most.
+        most: usize,
+    },
     /// There are neither weights nor a tokenizer.
     #[error(
         "{} has no model.safetensors and no model.safetensors.index.json", path.display()

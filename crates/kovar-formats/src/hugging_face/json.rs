@@ -12,8 +12,8 @@ use crate::mmap::map_file;
 
 /// The largest config, in bytes.
 const MAX_CONFIG_BYTES: usize = 16 << 20;
-/// The largest size in a config, so that products of three do not overflow.
-const MAX_SIZE: u64 = 1 << 20;
+/// The largest size in a config.
+const MAX_SIZE: u64 = crate::MAX_SIZE as u64;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 80;
 

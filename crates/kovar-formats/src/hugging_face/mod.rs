@@ -13,7 +13,7 @@ mod rope;
 mod tensors;
 mod tokenizer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::gguf::Value;
 use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
@@ -26,6 +26,20 @@ pub use error::HuggingFaceError;
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+const TOKENIZER: &str = "tokenizer.json";
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+const GENERATION_CONFIG: &str = "generation_config.json";
+const CHAT_TEMPLATE: &str = "chat_template.jinja";
+
+/// Files of a folder that are read if they are there.
+const FILES: [&str; 6] = [
+    CONFIG,
+    WEIGHTS,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    GENERATION_CONFIG,
+    CHAT_TEMPLATE,
+];
 
 /// The folder of the model that the file of weights at `path` belongs to.
 pub(crate) fn folder_of(path: &Path) -> Option<&Path> {
@@ -45,7 +59,7 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
     };
     let hyper = config::read(&config)?;
     let weights = match weights(folder)? {
-        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards.file_len())),
+        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards)),
         None => None,
     };
     let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
@@ -53,10 +67,21 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
         let path = folder.to_owned();
         return Err(HuggingFaceError::NoWeights { path }.into());
     }
-    let (tensors, file_len) = weights.unwrap_or_default();
+    let (tensors, shards) = weights.unzip();
+    let file_len = shards.as_ref().map_or(0, Shards::file_len);
+    let mut files = files_of(folder);
+    files.extend_from_slice(shards.as_ref().map_or(&[], Shards::paths));
     let mut metadata = hyper.metadata(&name_of(folder));
     metadata.extend(tokenizer);
-    ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)
+    let tensors = tensors.unwrap_or_default();
+    let file = ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)?;
+    Ok(file.made_of(files))
+}
+
+/// The files in `folder` that belong to a model, other than shards.
+pub(crate) fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let paths = FILES.map(|name| folder.join(name));
+    paths.into_iter().filter(|path| path.is_file()).collect()
 }
 
 fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {

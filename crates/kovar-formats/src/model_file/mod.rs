@@ -9,7 +9,7 @@ mod error;
 mod lazy;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kovar_core::error::CodecError;
 use kovar_core::{DType, HostBytes};
@@ -77,6 +77,7 @@ pub struct ModelFile {
     tensors: Vec<ModelTensor>,
     index: NameIndex,
     file_len: u64,
+    files: Vec<PathBuf>,
 }
 
 /// A tensor of a [`ModelFile`].
@@ -124,7 +125,10 @@ impl ModelFile {
                     (opened, _) => opened,
                 }
             }
-            _ => Self::from_parts(open_split(path)?),
+            _ => {
+                let (files, parts) = open_split(path)?.into_iter().unzip();
+                Ok(Self::from_parts(parts)?.made_of(files))
+            }
         }
     }
 
@@ -171,7 +175,14 @@ impl ModelFile {
             tensors,
             index,
             file_len,
+            files: Vec::new(),
         })
+    }
+
+    /// The model with the files that it was read from.
+    pub(crate) fn made_of(mut self, files: Vec<PathBuf>) -> Self {
+        self.files = files;
+        self
     }
 
     /// The model in the parts of a split file, which were checked to belong together.
@@ -213,6 +224,12 @@ impl ModelFile {
         self.file_len
     }
 
+    /// The files that it was read from, those of the tokenizer and others that belong to the model
+    /// included; none of a model in memory.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
     /// The metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -244,6 +261,7 @@ impl From<Gguf> for ModelFile {
             tensors: tensors.into_iter().map(ModelTensor::from).collect(),
             index,
             file_len,
+            files: Vec::new(),
         }
     }
 }

@@ -27,7 +27,8 @@ const EXTENSION: &str = "safetensors";
 const CONTEXT: u32 = 1 << 20;
 const NORM_EPS: f32 = 1e-5;
 
-/// The only safetensors file in `folder`, if it holds an RWKV-7 under these names.
+/// The only safetensors file in `folder`, if it holds an RWKV-7 under these names, or if it cannot be
+/// read and the folder is not of another form.
 pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
     let files = folder
         .read_dir()
@@ -35,8 +36,11 @@ pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()));
     let mut files = files.filter(|path| is_safetensors(path));
     let path = files.next().filter(|_| files.next().is_none())?;
-    let file = SafeTensors::open(&path).ok()?;
-    file.tensor(MARK).map(|_| path)
+    let is_own = match SafeTensors::open(&path) {
+        Ok(file) => file.tensor(MARK).is_some(),
+        Err(_) => hugging_face::folder_of(&path).is_none(),
+    };
+    is_own.then_some(path)
 }
 
 /// Whether the file at `path` is a safetensors file by its name.
@@ -64,8 +68,13 @@ pub(crate) fn open(path: &Path) -> Result<ModelFile, ModelFileError> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    metadata.extend(tokenizer(parent.unwrap_or(Path::new(".")), sizes.vocab)?);
-    ModelFile::new(ModelFormat::Rwkv, metadata, tensors, file.file_len() as u64)
+    let folder = parent.unwrap_or(Path::new("."));
+    metadata.extend(tokenizer(folder, sizes.vocab)?);
+    let mut files = hugging_face::files_of(folder);
+    files.extend([path.to_owned(), folder.join(vocabulary::FILE)]);
+    let file_len = file.file_len() as u64;
+    let model = ModelFile::new(ModelFormat::Rwkv, metadata, tensors, file_len)?;
+    Ok(model.made_of(files))
 }
 
 fn metadata(path: &Path, sizes: &Sizes) -> Vec<(String, Value)> {

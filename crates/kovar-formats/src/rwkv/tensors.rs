@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use kovar_core::DType;
 
 use super::RwkvError;
+use crate::MAX_SIZE;
 use crate::model_file::{LazyTensor, ModelTensor, TransformError};
 use crate::safetensors::{SafeTensorInfo, SafeTensors};
 
@@ -32,12 +33,12 @@ enum Change {
     /// F32 `[1, 1, n]`.
     Mix,
     /// Rows and columns exchanged.
-    Turn,
+    Transpose,
     /// The same, as F32.
-    TurnF32,
+    TransposeF32,
 }
 
-use Change::{Mix, None as Same, Turn, TurnF32, Vector};
+use Change::{Mix, None as Same, Transpose, TransposeF32, Vector};
 
 /// Tensors outside the blocks before them, and GGUF's names for them.
 const BEFORE: &[(&str, &str, Change)] = &[
@@ -62,16 +63,16 @@ const BLOCK: &[(&str, &str, Change)] = &[
     ("att.ln_x.weight", "time_mix_ln.weight", Vector),
     ("att.ln_x.bias", "time_mix_ln.bias", Vector),
     ("att.w0", "time_mix_w0.weight", Vector),
-    ("att.w1", "time_mix_w1.weight", TurnF32),
-    ("att.w2", "time_mix_w2.weight", TurnF32),
+    ("att.w1", "time_mix_w1.weight", TransposeF32),
+    ("att.w2", "time_mix_w2.weight", TransposeF32),
     ("att.a0", "time_mix_a0.weight", Vector),
-    ("att.a1", "time_mix_a1.weight", Turn),
-    ("att.a2", "time_mix_a2.weight", Turn),
+    ("att.a1", "time_mix_a1.weight", Transpose),
+    ("att.a2", "time_mix_a2.weight", Transpose),
     ("att.v0", "time_mix_v0.weight", Vector),
-    ("att.v1", "time_mix_v1.weight", Turn),
-    ("att.v2", "time_mix_v2.weight", Turn),
-    ("att.g1", "time_mix_g1.weight", Turn),
-    ("att.g2", "time_mix_g2.weight", Turn),
+    ("att.v1", "time_mix_v1.weight", Transpose),
+    ("att.v2", "time_mix_v2.weight", Transpose),
+    ("att.g1", "time_mix_g1.weight", Transpose),
+    ("att.g2", "time_mix_g2.weight", Transpose),
     ("att.k_k", "time_mix_k_k.weight", Vector),
     ("att.k_a", "time_mix_k_a.weight", Vector),
     ("att.r_k", "time_mix_r_k.weight", Vector),
@@ -92,11 +93,11 @@ impl Sizes {
     /// The sizes of the tensors in `file`.
     pub(super) fn read(file: &SafeTensors) -> Result<Self, RwkvError> {
         let matrix = |name: &str| match require(file, name)?.dims() {
-            &[rows, columns] if rows > 0 && columns > 0 => Ok((rows, columns)),
+            &[rows @ 1..=MAX_SIZE, columns @ 1..=MAX_SIZE] => Ok((rows, columns)),
             dims => Err(RwkvError::TensorDims {
                 tensor: name.to_owned(),
                 dims: dims.to_vec(),
-                rule: "it must be a matrix",
+                rule: "it must be a matrix of 1 to 1048576 rows and columns",
             }),
         };
         let (vocab, width) = matrix("emb.weight")?;
@@ -225,8 +226,8 @@ fn changed(tensor: &SafeTensorInfo, change: Change) -> Result<LazyTensor, RwkvEr
         Change::Mix => data
             .cast(DType::F32)
             .and_then(|data| data.reshape(&[1, 1, n])),
-        Change::Turn => data.transpose(),
-        Change::TurnF32 => data.cast(DType::F32).and_then(LazyTensor::transpose),
+        Change::Transpose => data.transpose(),
+        Change::TransposeF32 => data.cast(DType::F32).and_then(LazyTensor::transpose),
     };
     changed.map_err(transform_error(tensor, dtype))
 }
@@ -248,4 +249,35 @@ fn fused(file: &SafeTensors, names: &[String; 6]) -> Result<LazyTensor, RwkvErro
         dtype: DType::F32,
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kovar_core::HostBytes;
+
+    use super::*;
+    use crate::safetensors::SafeTensorsWriter;
+
+    fn refused(embeddings: [usize; 2]) -> String {
+        let mut writer = SafeTensorsWriter::new();
+        let bytes = vec![0; embeddings[0] * embeddings[1]];
+        let added = writer.tensor("emb.weight", DType::F8E4M3, &embeddings, bytes);
+        added.unwrap();
+        let bytes = HostBytes::new(Arc::new(writer.to_bytes().unwrap()));
+        let file = SafeTensors::from_bytes(bytes).unwrap();
+        Sizes::read(&file).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn more_tokens_than_any_model_has_are_refused_before_room_is_made_for_them() {
+        let rule = "it must be a matrix of 1 to 1048576 rows and columns";
+        for dims in [[MAX_SIZE + 1, 1], [1, MAX_SIZE + 1], [0, 1]] {
+            let expected = format!("tensor \"emb.weight\" has dims {dims:?}: {rule}");
+            assert_eq!(refused(dims), expected);
+        }
+        let missing = "tensor \"blocks.0.att.r_k\" is missing";
+        assert_eq!(refused([MAX_SIZE, 1]), missing);
+    }
 }

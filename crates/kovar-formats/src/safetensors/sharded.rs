@@ -93,6 +93,7 @@ struct Index {
 #[derive(Clone, Debug)]
 pub struct Shards {
     files: Vec<SafeTensors>,
+    paths: Vec<PathBuf>,
 }
 
 impl Shards {
@@ -122,6 +123,7 @@ impl Shards {
             });
         }
         let mut files = Vec::with_capacity(shards.len());
+        let mut paths = vec![path.to_owned()];
         let mut owners: HashMap<Box<str>, PathBuf> = HashMap::new();
         for (shard, wanted) in shards {
             let path = path.with_file_name(shard);
@@ -144,14 +146,20 @@ impl Shards {
                     });
                 }
             }
+            paths.push(path);
             files.push(file);
         }
-        Ok(Self { files })
+        Ok(Self { files, paths })
     }
 
     /// The tensors of all files.
     pub fn tensors(&self) -> impl Iterator<Item = &SafeTensorInfo> {
         self.files.iter().flat_map(SafeTensors::tensors)
+    }
+
+    /// The index and the files that it names; none of a file alone.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// Bytes of all files.
@@ -163,7 +171,10 @@ impl Shards {
 /// A file alone.
 impl From<SafeTensors> for Shards {
     fn from(file: SafeTensors) -> Self {
-        Self { files: vec![file] }
+        Self {
+            files: vec![file],
+            paths: Vec::new(),
+        }
     }
 }
 

@@ -154,8 +154,9 @@ impl SafeTensorsWriter {
 
     /// Writes the file at `path`, replacing one that is already there.
     ///
-    /// The bytes go to `path` with `.partial` appended, which takes its place when it is complete:
-    /// a file that is being replaced may be the mapped source of the tensors.
+    /// The bytes go to a file of another name beside it, which takes its place when it is complete:
+    /// a file that is being replaced may be the mapped source of the tensors. A link stays, and what
+    /// it leads to is replaced.
     ///
     /// # Errors
     /// Those of [`write_to`](Self::write_to), or the file cannot be created.

@@ -27,6 +27,7 @@ impl Idle {
             id: id.to_owned(),
             kind: DeviceKind::Simulated,
             name: "Idle".to_owned(),
+            driver: String::new(),
             features: Vec::new(),
             memory_bytes: None,
             alignment: 64,

@@ -95,6 +95,7 @@ impl Sim {
                 id: id.into(),
                 kind: DeviceKind::Simulated,
                 name: format!("simulated {id}"),
+                driver: String::new(),
                 features: Vec::new(),
                 memory_bytes: None,
                 alignment: 16,

@@ -138,6 +138,7 @@ fn a_device_over_its_budget_gives_up_what_others_can_run() {
         weights: 4 * 4 * (WIDTH * WIDTH) as u64,
         states: 2 * 4 * WIDTH as u64,
         arena: 2 * 64,
+        staging: 0,
         budget: 10,
     };
     assert_eq!(error, CompileError::OverBudget(over));
@@ -243,4 +244,33 @@ fn a_large_product_goes_to_a_faster_device_and_its_weight_crosses_with_it() {
         assert_eq!(forecast.schedule.uploads.len(), runs_on);
         assert_eq!(forecast.memory[1].weights, 0);
     }
+}
+
+#[test]
+fn what_queues_hold_for_transfers_counts_in_the_budget() {
+    let graph = layers(2);
+    let free = World::new(&graph, vec![without("a", &[])], Homes::all_on(device(0)));
+    let held = free.compile(&graph).unwrap().memory()[0].clone();
+    assert_eq!((held.upload_ring, held.readback), (0, 0));
+    let outputs = graph.storages().iter();
+    let outputs = outputs.filter(|storage| storage.kind == StorageKind::Output);
+    assert_eq!(held.outputs, outputs.map(|storage| storage.bytes).sum());
+    let bytes = (held.weights + held.states + held.arena) as u64;
+    let compile = |budget: u64| {
+        let devices = vec![SimulatedOptions {
+            upload_ring_bytes: 200,
+            readback_bytes: 100,
+            ..without("a", &[])
+        }];
+        let homes = Homes::all_on(device(0)).budget(device(0), budget);
+        World::new(&graph, devices, homes).compile(&graph)
+    };
+    let plan = compile(bytes + 300).unwrap();
+    let memory = &plan.memory()[0];
+    assert_eq!((memory.upload_ring, memory.readback), (200, 100));
+    let error = compile(bytes + 299).unwrap_err();
+    let CompileError::OverBudget(over) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(over.staging, 300);
 }

@@ -9,7 +9,7 @@ use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::{Schedule, Step, schedule};
 use kovar_testkit::simulated::{Call, SimulatedOptions};
 
-use crate::world::{World, device, only};
+use crate::world::{World, device, only, without};
 
 struct Planned {
     graph: Graph,
@@ -188,10 +188,6 @@ units: 4
 #[test]
 fn a_run_returns_before_work_that_nobody_waits_for_is_done() {
     let example = example();
-    let deferred = |options| SimulatedOptions {
-        deferred: true,
-        ..options
-    };
     let devices = vec![
         deferred(only("cpu", &["scale"])),
         deferred(only("gpu", &["softmax"])),
@@ -208,4 +204,104 @@ fn a_run_returns_before_work_that_nobody_waits_for_is_done() {
         .read_f32(plan.output("z").unwrap(), &mut [0.0; 8])
         .unwrap();
     assert_eq!(launches(), [2, 1]);
+}
+
+fn deferred(options: SimulatedOptions) -> SimulatedOptions {
+    SimulatedOptions {
+        deferred: true,
+        ..options
+    }
+}
+
+fn floats(bytes: Vec<u8>) -> Vec<f32> {
+    let elements = bytes.chunks_exact(4);
+    elements
+        .map(|e| f32::from_le_bytes(e.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn inputs_of_the_next_run_are_written_before_a_run_has_finished() {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[2, 2]).unwrap();
+    let sum = graph.state("sum", DType::F32, &[2, 2]).unwrap();
+    let x = graph.scale(a, 2.0).unwrap();
+    let total = graph.add(sum, x).unwrap();
+    graph.copy_into(total, sum).unwrap();
+    graph.set_output(total, "total").unwrap();
+    let devices = vec![deferred(SimulatedOptions::default())];
+    let world = World::new(&graph, devices, Homes::all_on(device(0)));
+    let plan = world.compile(&graph).unwrap();
+    let launches = || world.devices[0].calls(Call::Launch);
+    let mut tickets = Vec::new();
+    for run in 1..=3 {
+        let mut bytes = [run as f32; 4];
+        let outputs = plan.run(&[(a, (&bytes).into())], &[]).unwrap();
+        tickets.push(outputs.ticket(total).unwrap());
+        // The bytes were taken when they were given.
+        bytes.fill(f32::NAN);
+    }
+    assert_eq!(launches(), 0, "no run has begun");
+    let last = tickets.pop().unwrap();
+    assert_eq!(floats(last.wait().unwrap()), [12.0; 4]);
+    assert_eq!(launches(), 3);
+    for (ticket, expected) in tickets.into_iter().zip([2.0, 6.0]) {
+        assert_eq!(floats(ticket.wait().unwrap()), [expected; 4]);
+    }
+}
+
+#[test]
+fn runs_over_several_devices_overlap_and_keep_their_results() {
+    let example = example();
+    let devices = vec![
+        deferred(only("cpu", &["scale"])),
+        deferred(only("gpu", &["softmax"])),
+    ];
+    let world = World::new(&example.graph, devices, Homes::all_on(device(0)));
+    let plan = world.compile(&example.graph).unwrap();
+    let (a, z) = (plan.input("a").unwrap(), plan.output("z").unwrap());
+    let inputs = [[1.0f32, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 200.0]].map(|row| [row, row].concat());
+    let mut tickets = Vec::new();
+    for (run, input) in inputs.iter().enumerate() {
+        let outputs = plan.run(&[(a, input.as_slice().into())], &[]).unwrap();
+        tickets.push(outputs.ticket(z).unwrap());
+        // The first segment of a run is waited for, behind the last one of the run before.
+        let cpu = world.devices[0].calls(Call::Launch);
+        assert_eq!(cpu, 2 * run + 1);
+    }
+    let expected = [[0.75f32; 4], [0.0, 0.0, 0.0, 3.0]];
+    for (ticket, row) in tickets.into_iter().zip(expected).rev() {
+        assert_eq!(floats(ticket.wait().unwrap()), [row, row].concat());
+    }
+}
+
+#[test]
+fn the_first_device_runs_the_next_step_while_the_second_runs_this_one() {
+    let mut graph = Graph::new();
+    let a = graph.input("a", DType::F32, &[2, 2]).unwrap();
+    let first = graph.state("first", DType::F32, &[2, 2]).unwrap();
+    let second = graph.state("second", DType::F32, &[2, 2]).unwrap();
+    let x = graph.add(a, first).unwrap();
+    graph.copy_into(x, first).unwrap();
+    let y = graph.add(x, second).unwrap();
+    graph.copy_into(y, second).unwrap();
+    let devices = ["one", "two"].map(|id| deferred(without(id, &[])));
+    let homes = Homes::all_on(device(1))
+        .pin("first", device(0))
+        .pin("add.0", device(0));
+    let world = World::new(&graph, devices.to_vec(), homes);
+    let plan = world.compile(&graph).unwrap();
+    let launches = || [0, 1].map(|at: usize| world.devices[at].calls(Call::Launch));
+    for run in 1..=3 {
+        let bytes = [run as f32; 4];
+        plan.run(&[(a, (&bytes).into())], &[]).unwrap();
+        assert_eq!(launches(), [run, 0]);
+    }
+    let state = |name: &str| {
+        let mut bytes = vec![0; 16];
+        world.session.read_state(name, &mut bytes).unwrap();
+        floats(bytes)
+    };
+    assert_eq!(state("first"), [6.0; 4]);
+    assert_eq!(state("second"), [1.0 + 3.0 + 6.0; 4]);
 }

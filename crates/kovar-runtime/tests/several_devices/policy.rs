@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kovar_core::backend::{DeviceKind, Reason};
 use kovar_core::ops::{Op, Scale};
 use kovar_core::{DType, Graph, ValueId};
-use kovar_runtime::{Favour, Homes, HostSlice, Plan, Policy, RunError, Why, compile};
-use kovar_testkit::simulated::{Call, SimulatedOptions};
+use kovar_runtime::{
+    DeviceRates, Favour, Homes, HostSlice, LinkRates, MeasureError, Plan, Policy, RunError, Why,
+    compile, measure,
+};
+use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
 
-use crate::world::{World, device, without};
+use crate::world::{World, device, only, without};
 
 /// Two products and a norm over `rows` rows, none of which reads a weight.
 fn products(rows: usize) -> Graph {
@@ -218,4 +221,87 @@ fn an_observer_can_cancel_a_run_and_the_plan_can_be_run_again() {
     let mut z = [0.0; 6];
     outputs.read_f32(plan.output("z").unwrap(), &mut z).unwrap();
     assert_eq!(z, [4.0; 6]);
+}
+
+/// A device on a fast link, which begins a node in `dispatch_ns`.
+fn rates(dispatch_ns: f64) -> DeviceRates {
+    let link = LinkRates {
+        latency_ns: 1.0,
+        bytes_per_ns: 1e3,
+    };
+    DeviceRates {
+        dispatch_ns,
+        float_flops_per_ns: Some(10.0),
+        quantized_flops_per_ns: Some(40.0),
+        read_bytes_per_ns: 1e6,
+        upload: link,
+        download: link,
+    }
+}
+
+#[test]
+fn measured_rates_take_the_place_of_estimates() {
+    let graph = products(4);
+    let with = |cpu: DeviceRates, gpu: DeviceRates| {
+        placed(&graph, pair(), |policy| {
+            let measured = [("cpu", cpu), ("gpu", gpu)].map(|(id, rates)| (id.to_owned(), rates));
+            policy.rates.devices.extend(measured);
+        })
+    };
+    assert_eq!(placed(&graph, pair(), |_| {}), [1, 1, 1]);
+    assert_eq!(with(rates(1e6), rates(1e9)), [0, 0, 0]);
+    assert_eq!(with(rates(1e9), rates(1e6)), [1, 1, 1]);
+    let mut far = rates(1e6);
+    far.upload.latency_ns = 1e10;
+    assert_eq!(with(rates(1e9), far), [0, 0, 0]);
+    let mut only_upload = rates(1e6);
+    only_upload.download.latency_ns = 1e10;
+    assert_eq!(with(rates(1e9), only_upload), [1, 1, 1]);
+}
+
+#[test]
+fn a_node_is_estimated_by_what_bounds_it() {
+    let mut graph = Graph::new();
+    let q = graph.weight("q", DType::Q8_0, &[32, 32]).unwrap();
+    let f = graph.weight("f", DType::F32, &[32, 32]).unwrap();
+    let x = graph.input("x", DType::F32, &[10, 32]).unwrap();
+    let x = graph.matmul(q, x).unwrap();
+    let x = graph.matmul(f, x).unwrap();
+    graph.set_output(x, "y").unwrap();
+    let times = |rates: DeviceRates| -> Vec<f64> {
+        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+        nodes.map(|node| rates.node(node).round()).collect()
+    };
+    // 2 * 10 * 32 * 32 operations, of 40 or 10 a nanosecond.
+    assert_eq!(times(rates(100.0)), [100.0 + 512.0, 100.0 + 2048.0]);
+    let mut slow = rates(100.0);
+    slow.read_bytes_per_ns = 1.0;
+    let activations = 2 * 10 * 32 * 4;
+    let traffic = [32 * 34 + activations, 32 * 32 * 4 + activations];
+    assert_eq!(times(slow), traffic.map(|bytes| 100.0 + f64::from(bytes)));
+    let mut floats = rates(100.0);
+    floats.quantized_flops_per_ns = None;
+    assert_eq!(times(floats), [2148.0, 2148.0]);
+}
+
+#[test]
+fn a_device_that_fails_or_can_do_nothing_is_not_measured() {
+    let nothing = SimulatedDevice::new(only("npu", &["softmax"]));
+    let error = measure(&nothing).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "npu: it supports none of the operations that are measured"
+    );
+    let failing = SimulatedDevice::new(SimulatedOptions {
+        faults: vec![Fault {
+            call: Call::Launch,
+            nth: 0,
+            kind: FaultKind::Lost,
+        }],
+        ..without("gpu", &[])
+    });
+    assert!(matches!(
+        measure(&failing).unwrap_err(),
+        MeasureError::Device(_)
+    ));
 }

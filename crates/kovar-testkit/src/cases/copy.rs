@@ -2,19 +2,11 @@
 
 use kovar_core::DType;
 use kovar_core::ops::Copy;
+use kovar_core::ops::dtypes::ENCODED;
 
 use super::sweep::{Point, any_bits, elementwise, moving};
 use super::{Case, FLOATS, FLOATS_8, Form, Place, STORED, Target, lower, plain, weights};
 use crate::synthetic::Fill;
-
-const TO: [DType; 6] = [
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q8_0,
-];
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -37,7 +29,7 @@ pub(super) fn tests() -> Vec<Case> {
         }
     }
     for from in weights() {
-        for to in TO {
+        for &to in ENCODED {
             let k = from.block_len().max(to.block_len()).max(48) * 2;
             for (i, (form, target)) in [
                 (Form::Contiguous, Target::Fresh),

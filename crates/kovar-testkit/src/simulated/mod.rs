@@ -58,6 +58,10 @@ pub struct SimulatedOptions {
     /// Whether queued work runs only when something waits for it, as late as a real queue may. Else
     /// it runs as it is queued.
     pub deferred: bool,
+    /// What [`Backend::upload_ring_bytes`] says.
+    pub upload_ring_bytes: usize,
+    /// What [`Backend::readback_bytes`] says.
+    pub readback_bytes: usize,
     /// Calls that fail.
     pub faults: Vec<Fault>,
 }
@@ -77,6 +81,8 @@ impl Default for SimulatedOptions {
             bytes_per_ns: 10.0,
             latency_ns: 1000.0,
             deferred: false,
+            upload_ring_bytes: 0,
+            readback_bytes: 0,
             faults: Vec::new(),
         }
     }
@@ -113,6 +119,7 @@ impl SimulatedDevice {
                 id: options.id.clone(),
                 kind: options.kind,
                 name: "Simulated device".to_owned(),
+                driver: concat!("kovar-testkit ", env!("CARGO_PKG_VERSION")).to_owned(),
                 features: Vec::new(),
                 memory_bytes: options.memory_bytes,
                 alignment: options.alignment,
@@ -166,6 +173,14 @@ impl Backend for SimulatedDevice {
         let bytes = (cost.bytes_read + cost.bytes_written) as f64;
         let work = cost.flops as f64 / options.flops_per_ns;
         options.latency_ns + work.max(bytes / options.bytes_per_ns)
+    }
+
+    fn upload_ring_bytes(&self) -> usize {
+        self.options.upload_ring_bytes
+    }
+
+    fn readback_bytes(&self) -> usize {
+        self.options.readback_bytes
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {

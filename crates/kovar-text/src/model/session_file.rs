@@ -5,11 +5,10 @@
 
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fs, io};
 
+use kovar_core::DType;
 use kovar_core::error::CodecError;
-use kovar_core::{DType, HostBytes};
 use kovar_formats::gguf::{GgufError, GgufWriteError, GgufWriter};
 use kovar_formats::{Gguf, Metadata, MetadataError, ModelFile};
 use kovar_runtime::SessionError;
@@ -21,7 +20,7 @@ use super::{Checkpoint, Context, Model};
 /// The value of `general.architecture` in a session file.
 const ARCHITECTURE: &str = "kovar-session";
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 mod key {
     pub(super) const ARCHITECTURE: &str = "general.architecture";
@@ -64,6 +63,18 @@ pub enum SessionFileError {
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// A folder, a pipe or a device.
+    #[error("the session {} is not a regular file", path.display())]
+    NotAFile {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file of no bytes.
+    #[error("the session {} is damaged: the file is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
     },
     /// The file is cut short or damaged.
     #[error("{} is no session file, or damaged", path.display())]
@@ -210,13 +221,21 @@ impl Model {
     /// # Errors
     /// See [`SessionFileError`]. The context stays as it is, unless the device fails.
     pub fn restore_session(&mut self, path: &Path) -> Result<SavedText, SessionFileError> {
-        let read = fs::read(path).map_err(|source| SessionFileError::Read {
+        // Before it is opened: that of a pipe would wait for a writer.
+        let found = fs::metadata(path).map_err(|source| SessionFileError::Read {
             path: path.to_owned(),
             source,
         })?;
-        let file = Gguf::from_bytes(HostBytes::new(Arc::new(read)));
-        let file = file.map_err(|source| SessionFileError::Gguf {
-            path: path.to_owned(),
+        let path_buf = || path.to_owned();
+        if !found.is_file() {
+            return Err(SessionFileError::NotAFile { path: path_buf() });
+        }
+        if found.len() == 0 {
+            return Err(SessionFileError::Empty { path: path_buf() });
+        }
+        // Mapped, so that a file of any size takes no memory before it is known to fit the model.
+        let file = Gguf::open(path).map_err(|source| SessionFileError::Gguf {
+            path: path_buf(),
             source,
         })?;
         let opened = Opened { path, file: &file };
@@ -435,12 +454,35 @@ fn read(metadata: &Metadata) -> Result<(Header, Option<u64>), MetadataError> {
     Ok((header, metadata.get_u64(key::CHECKSUM)?))
 }
 
-/// A number that tells models apart: XXH64 of the names, dtypes and dims of all tensors and of a few
-/// pieces of each one's data.
+/// Whether a session can be saved at `path`.
+pub(crate) fn check_place(path: &Path) -> Result<(), SessionFileError> {
+    GgufWriter::check_place(path).map_err(|source| SessionFileError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A number that tells models apart: XXH64 of the metadata of its architecture and vocabulary, of the
+/// names, dtypes and dims of all tensors and of a few pieces of each one's data.
 fn fingerprint(file: &ModelFile) -> Result<u64, CodecError> {
     const PIECES: usize = 8;
     const PIECE: usize = 64;
     let mut hash = XxHash64::with_seed(0);
+    let architecture = file.metadata().get_str(key::ARCHITECTURE).ok().flatten();
+    let architecture = format!("{}.", architecture.unwrap_or_default());
+    let entries = file.metadata().iter();
+    let mut entries: Vec<_> = entries
+        .filter(|(key, _)| key.starts_with(&architecture) || key.starts_with("tokenizer.ggml."))
+        .collect();
+    // Files of one model may have them in any order.
+    entries.sort_unstable_by_key(|&(key, _)| key);
+    let mut encoded = Vec::new();
+    for (key, value) in entries {
+        encoded.clear();
+        encoded.extend_from_slice(key.as_bytes());
+        value.append_to(&mut encoded);
+        hash.write(&encoded);
+    }
     for tensor in file.tensors() {
         hash.write(tensor.name().as_bytes());
         hash.write(tensor.dtype().name().as_bytes());

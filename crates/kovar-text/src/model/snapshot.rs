@@ -92,14 +92,14 @@ impl Model {
     ) -> Result<(), SessionError> {
         self.tokens.clear();
         if let Context::States { held, checkpoint } = &mut self.context {
-            (*held, *checkpoint) = (None, saved);
+            (*held, *checkpoint) = (None, None);
         }
         states
             .iter()
             .try_for_each(|state| state.write(&self.session))?;
         self.tokens.extend_from_slice(tokens);
-        if let Context::States { held, .. } = &mut self.context {
-            *held = Some(tokens.len());
+        if let Context::States { held, checkpoint } = &mut self.context {
+            (*held, *checkpoint) = (Some(tokens.len()), saved);
         }
         Ok(())
     }

@@ -45,6 +45,7 @@ pub fn text_bias(
     let encode = EncodeOptions {
         add_special: false,
         parse_special: true,
+        ..EncodeOptions::default()
     };
     let mut ids = tokenizer.encode(text, encode)?;
     ids.sort_unstable();

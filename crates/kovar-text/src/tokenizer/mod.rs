@@ -42,6 +42,9 @@ pub struct EncodeOptions {
     /// Read control tokens that are written out in the text (`<|im_end|>`) as those tokens and not as
     /// ordinary text. Leave it off for text that a user or a document supplied.
     pub parse_special: bool,
+    /// The text goes on where another one ended, in the midst of a line: no space is put before it and
+    /// none taken off.
+    pub continues: bool,
 }
 
 /// Turns text into token ids and back.
@@ -218,7 +221,7 @@ impl Tokenizer {
         }
         let mut ids = Vec::with_capacity(text.len() / 4 + 2);
         ids.extend(self.bos.filter(|_| options.add_special && self.add_bos));
-        let mut first = true;
+        let mut first = !options.continues;
         for part in self.special.parts(text, options.parse_special) {
             match (part, &self.algorithm) {
                 (Part::Token(id), _) => ids.push(id),

@@ -100,7 +100,7 @@ impl Spm {
         self.add_space_prefix
     }
 
-    /// Appends the tokens of `text`, which holds no special tokens; `first` says that it begins the text or
+    /// Appends the tokens of `text`, which holds no special tokens; `first` says that it begins a text or
     /// follows a special token.
     ///
     /// Takes O(n log n) for n bytes.

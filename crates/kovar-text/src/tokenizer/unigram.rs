@@ -124,7 +124,7 @@ impl Unigram {
         self.options.add_dummy_prefix
     }
 
-    /// Appends the tokens of `text`; `first` says that it begins the text or follows a control token.
+    /// Appends the tokens of `text`; `first` says that it begins a text or follows a control token.
     ///
     /// Takes time in the length of the text and the number of pieces that occur in it.
     pub fn encode(
@@ -247,7 +247,7 @@ impl Unigram {
             .flat_map(|search| search.find_iter(text))
             .peekable();
         let mut at = 0;
-        let mut after_space = removes;
+        let mut after_space = first;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             let (read, mut part) = match kept_as_they_are.next_if(|found| found.start() == at) {
                 Some(found) => {

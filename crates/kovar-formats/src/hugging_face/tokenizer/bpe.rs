@@ -1,11 +1,9 @@
 //! Byte-level BPE: GGUF's tokenizer `gpt2`.
 
-use serde_json::Value as Json;
-
 use super::super::HuggingFaceError;
 use super::super::json::shown;
-use super::Source;
 use super::pre_tokenizer::family;
+use super::{Source, kind};
 use crate::gguf::{StringArray, Value};
 
 pub(super) fn metadata(
@@ -13,7 +11,7 @@ pub(super) fn metadata(
 ) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
     check_model(source)?;
     // NFC is what Qwen's have; GGUF has no key for it and llama.cpp leaves it out.
-    match source.json.normalizer.get("type").and_then(Json::as_str) {
+    match kind(&source.json.normalizer) {
         None if source.json.normalizer.is_null() => {}
         Some("NFC") => {}
         _ => return Err(source.unsupported("normalizer", shown(Some(&source.json.normalizer)))),

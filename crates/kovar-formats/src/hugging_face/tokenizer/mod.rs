@@ -12,8 +12,10 @@ mod unigram;
 
 use std::path::Path;
 
-use super::HuggingFaceError;
+use serde_json::Value as Json;
+
 use super::json::{Config, read_json};
+use super::{HuggingFaceError, TOKENIZER};
 use crate::gguf::{StringArray, Value};
 
 use file::{AddedToken, TokenizerJson, Vocabulary};
@@ -40,7 +42,7 @@ pub(crate) fn metadata(
     model: &Config,
     vocab_len: usize,
 ) -> Result<Metadata, HuggingFaceError> {
-    let path = folder.join("tokenizer.json");
+    let path = folder.join(TOKENIZER);
     let Some(json) = read_json::<TokenizerJson>(&path, MAX_TOKENIZER_BYTES)? else {
         return Ok(Vec::new());
     };
@@ -195,4 +197,9 @@ impl Source<'_> {
             token_type::NORMAL
         }
     }
+}
+
+/// The kind of a step of the tokenizer.
+fn kind(step: &Json) -> Option<&str> {
+    step.get("type").and_then(Json::as_str)
 }

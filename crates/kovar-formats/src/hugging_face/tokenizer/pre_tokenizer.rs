@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::kind;
+
 /// A pre-tokenizer of GGUF.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Family {
@@ -98,8 +100,4 @@ fn step(step: &Value) -> Option<Step<'_>> {
         }
         _ => None,
     }
-}
-
-fn kind(step: &Value) -> Option<&str> {
-    step.get("type")?.as_str()
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::HuggingFaceError;
 use super::super::json::{Config, read_bytes, shown};
-use super::{Metadata, Source, Tokens};
+use super::super::{CHAT_TEMPLATE, GENERATION_CONFIG, HuggingFaceError, TOKENIZER_CONFIG};
+use super::{Metadata, Source, Tokens, kind};
 use crate::gguf::Value;
 
 /// The longest template, in bytes.
@@ -30,8 +30,8 @@ pub(super) fn metadata(
         let path = folder.join(name);
         Ok(Config::read(path.clone())?.unwrap_or_else(|| Config::empty(path)))
     };
-    let settings = read("tokenizer_config.json")?;
-    let generation = read("generation_config.json")?;
+    let settings = read(TOKENIZER_CONFIG)?;
+    let generation = read(GENERATION_CONFIG)?;
     let mut metadata: Vec<(&str, Value)> = Vec::new();
     for &(key, id_key, name) in SPECIAL {
         let by_text = text_of(&settings, key)?.and_then(|text| tokens.id_of(text));
@@ -141,15 +141,11 @@ fn added_around<'a>(
     Ok(around)
 }
 
-fn kind(step: &Json) -> Option<&str> {
-    step.get("type").and_then(Json::as_str)
-}
-
 /// The chat template: that of `chat_template.jinja`, else that of the settings, which may be several
 /// by name.
 fn template(folder: &Path, settings: &Config) -> Result<Metadata, HuggingFaceError> {
     const KEY: &str = "tokenizer.chat_template";
-    let path = folder.join("chat_template.jinja");
+    let path = folder.join(CHAT_TEMPLATE);
     if let Some(bytes) = read_bytes(&path, MAX_TEMPLATE_BYTES)? {
         let text = std::str::from_utf8(bytes.as_slice());
         let text = text.map_err(|error| HuggingFaceError::InvalidUtf8 {

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::super::HuggingFaceError;
 use super::super::json::shown;
 use super::bpe::check_model;
-use super::{Source, Tokens, token_type};
+use super::{Source, Tokens, kind, token_type};
 use crate::gguf::Value;
 
 /// How SentencePiece writes a space.
@@ -15,6 +15,10 @@ pub(super) const SPACE: &str = "\u{2581}";
 
 /// The score of tokens that no rule makes, below all others.
 const UNMERGED: f32 = -1e9;
+
+/// The longest token that a rule makes, in bytes: each is cut at every character. SentencePiece trains
+/// tokens of 16 characters unless told otherwise.
+const MAX_MERGED: usize = 512;
 
 /// Whether `text` is a byte's token, `<0x0A>`.
 pub(super) fn is_byte_token(text: &str) -> bool {
@@ -45,7 +49,7 @@ fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
     let prepend = json!({"type": "Prepend", "prepend": SPACE});
     let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": SPACE});
     let (normalizer, pre) = (&source.json.normalizer, &source.json.pre_tokenizer);
-    let steps = match normalizer.get("type").and_then(Json::as_str) {
+    let steps = match kind(normalizer) {
         Some("Sequence") => normalizer.get("normalizers").and_then(Json::as_array),
         _ => None,
     };
@@ -80,7 +84,7 @@ fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
 /// highest score, does the same as the merges in their order.
 ///
 /// That is so if the rules that make a token follow each other, and any two tokens that make one have
-/// a rule.
+/// a rule. A token that is neither a character nor made by a rule never comes up.
 fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceError> {
     let order = |left: &str, right: &str| HuggingFaceError::MergeOrder {
         path: source.path.to_owned(),
@@ -91,6 +95,8 @@ fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceE
     let mut scores = vec![UNMERGED; tokens.texts.len()];
     let mut rules: HashSet<(usize, usize)> = HashSet::new();
     let mut made = 0usize;
+    // Of what a rule makes, and of a character.
+    let mut longest = char::MAX.len_utf8();
     let mut last = None;
     for (rank, merge) in source.json.model.merges.iter().enumerate() {
         let bad = || HuggingFaceError::BadMerge {
@@ -99,6 +105,15 @@ fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceE
         };
         let (left, right) = merge.pair().ok_or_else(bad)?;
         let joined = format!("{left}{right}");
+        if joined.len() > MAX_MERGED {
+            return Err(HuggingFaceError::LongMerge {
+                path: source.path.to_owned(),
+                rank,
+                len: joined.len(),
+                most: MAX_MERGED,
+            });
+        }
+        longest = longest.max(joined.len());
         let (Some(&l), Some(&r), Some(&id)) = (ids.get(left), ids.get(right), ids.get(&*joined))
         else {
             return Err(bad());
@@ -120,6 +135,10 @@ fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceE
         }
         for (at, _) in text.char_indices().skip(1) {
             let (left, right) = text.split_at(at);
+            // Text in which neither comes up.
+            if left.len().max(right.len()) > longest {
+                continue;
+            }
             if let (Some(&l), Some(&r)) = (ids.get(left), ids.get(right))
                 && !rules.contains(&(l, r))
             {

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::super::HuggingFaceError;
 use super::super::json::shown;
 use super::spm::SPACE;
-use super::{Source, Tokens, Vocabulary};
+use super::{Source, Tokens, Vocabulary, kind};
 use crate::gguf::Value;
 
 pub(super) fn metadata(
@@ -19,6 +19,11 @@ pub(super) fn metadata(
     };
     let normalizer = Normalizer::read(source)?;
     let words = Words::read(source)?;
+    // It cuts at tabs, line ends and the like as well, which only the map makes spaces.
+    if words.splits_at_spaces && normalizer.charsmap.is_none() {
+        let pre = &source.json.pre_tokenizer;
+        return Err(source.unsupported("pre_tokenizer", shown(Some(pre))));
+    }
     let mut scores = vec![0.0; tokens.texts.len()];
     for (score, (_, given)) in scores.iter_mut().zip(pieces) {
         *score = *given as f32;
@@ -118,8 +123,4 @@ fn steps<'a>(value: &'a Json, key: &str) -> Option<&'a [Json]> {
         Some("Sequence") => value.get(key)?.as_array().map(Vec::as_slice),
         _ => Some(std::slice::from_ref(value)),
     }
-}
-
-fn kind(step: &Json) -> Option<&str> {
-    step.get("type").and_then(Json::as_str)
 }

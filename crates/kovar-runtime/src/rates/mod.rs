@@ -1,0 +1,158 @@
+//! How fast devices and the links to them are.
+
+mod measure;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kovar_core::NodeRef;
+use kovar_core::backend::Backend;
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceId;
+
+pub use measure::{MeasureError, measure};
+
+/// How fast bytes get from one device, or the host, to another device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkRates {
+    /// Nanoseconds until the first byte arrives.
+    pub latency_ns: f64,
+    /// Bytes per nanosecond from there on.
+    pub bytes_per_ns: f64,
+}
+
+/// A slot of 16 PCIe 3.0 lanes.
+const PCIE: LinkRates = LinkRates {
+    latency_ns: 10_000.0,
+    bytes_per_ns: 12.0,
+};
+
+impl Default for LinkRates {
+    /// A slot of 16 PCIe 3.0 lanes.
+    fn default() -> Self {
+        PCIE
+    }
+}
+
+impl LinkRates {
+    /// The time of one copy, in nanoseconds.
+    pub fn time(&self, bytes: usize) -> f64 {
+        self.latency_ns + bytes as f64 / self.bytes_per_ns
+    }
+}
+
+/// What was measured of a device, see [`measure`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceRates {
+    /// Nanoseconds from one small operation of a program to the next.
+    pub dispatch_ns: f64,
+    /// Floating-point operations per nanosecond of a product of floats over many rows; `None` if
+    /// the device has no such product.
+    pub float_flops_per_ns: Option<f64>,
+    /// The same of a product with a quantised weight.
+    pub quantized_flops_per_ns: Option<f64>,
+    /// Bytes of its memory read per nanosecond.
+    pub read_bytes_per_ns: f64,
+    /// From the host to the device.
+    pub upload: LinkRates,
+    /// From the device to the host.
+    pub download: LinkRates,
+}
+
+impl DeviceRates {
+    /// The estimated time of a node, in nanoseconds: its arithmetic or its traffic, whichever
+    /// takes longer, behind what it takes to begin one.
+    pub fn node(&self, node: NodeRef<'_>) -> f64 {
+        let cost = node.cost();
+        let (float, quantized) = (self.float_flops_per_ns, self.quantized_flops_per_ns);
+        let rate = if node.inputs().any(|input| input.dtype.is_quantized()) {
+            quantized.or(float)
+        } else {
+            float.or(quantized)
+        };
+        let arithmetic = rate.map_or(0.0, |rate| cost.flops as f64 / rate);
+        let traffic = (cost.bytes_read + cost.bytes_written) as f64 / self.read_bytes_per_ns;
+        self.dispatch_ns + arithmetic.max(traffic)
+    }
+
+    /// Whether all figures are finite and positive.
+    pub fn is_sound(&self) -> bool {
+        let figures = [
+            Some(self.dispatch_ns),
+            self.float_flops_per_ns,
+            self.quantized_flops_per_ns,
+            Some(self.read_bytes_per_ns),
+            Some(self.upload.latency_ns),
+            Some(self.upload.bytes_per_ns),
+            Some(self.download.latency_ns),
+            Some(self.download.bytes_per_ns),
+        ];
+        let mut known = figures.into_iter().flatten();
+        known.all(|figure| figure.is_finite() && figure > 0.0)
+    }
+}
+
+/// What the time of a placement is estimated from. By default nothing is measured: nodes take what
+/// their backend estimates, copies what they take over a usual link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// A copy from or to a device that was not measured.
+    pub link: LinkRates,
+    /// What was measured, by the device's id.
+    pub devices: BTreeMap<String, DeviceRates>,
+}
+
+/// The default.
+pub(crate) static FIXED_RATES: Rates = Rates {
+    link: PCIE,
+    devices: BTreeMap::new(),
+};
+
+/// [`Rates`] by the position of a session's devices.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    link: LinkRates,
+    devices: Vec<Option<DeviceRates>>,
+}
+
+impl Times {
+    pub(crate) fn new(rates: &Rates, devices: &[Arc<dyn Backend>]) -> Self {
+        let measured = devices
+            .iter()
+            .map(|device| rates.devices.get(&device.info().id).copied());
+        Self {
+            link: rates.link,
+            devices: measured.collect(),
+        }
+    }
+
+    fn of(&self, device: DeviceId) -> Option<&DeviceRates> {
+        self.devices.get(device.index())?.as_ref()
+    }
+
+    /// The time of a node on a device, in nanoseconds.
+    pub(crate) fn node(&self, device: DeviceId, backend: &dyn Backend, node: NodeRef<'_>) -> f64 {
+        let time = match self.of(device) {
+            Some(rates) => rates.node(node),
+            None => backend.estimate(node),
+        };
+        time.max(0.0)
+    }
+
+    /// The time of a copy from a device, or from the host, to a device, in nanoseconds. Between two
+    /// devices it goes by way of the host.
+    pub(crate) fn copy(&self, from: Option<DeviceId>, to: DeviceId, bytes: usize) -> f64 {
+        let down = match from {
+            None => Some(0.0),
+            Some(from) => self.of(from).map(|rates| rates.download.time(bytes)),
+        };
+        let up = self.of(to).map(|rates| rates.upload.time(bytes));
+        match down.zip(up) {
+            Some((down, up)) => down + up,
+            None => self.link.time(bytes),
+        }
+    }
+}
