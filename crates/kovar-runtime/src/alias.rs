@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Support};
-use kovar_core::{Graph, NodeId, StorageId};
+use kovar_core::{Graph, NodeId, NodeRef, StorageId};
 
 use crate::device::{DeviceId, DeviceSet};
 use crate::error::{CompileError, Refusal, Refusals};
@@ -26,6 +26,19 @@ pub struct Unit {
     pub positions: Vec<usize>,
     /// The devices that support all of them; never empty.
     pub devices: DeviceSet,
+}
+
+impl Unit {
+    /// The nodes, in program order.
+    pub(crate) fn nodes<'g>(
+        &'g self,
+        graph: &'g Graph,
+        liveness: &'g Liveness,
+    ) -> impl Iterator<Item = (NodeId, NodeRef<'g>)> {
+        let ids = self.positions.iter();
+        let ids = ids.filter_map(|&position| liveness.nodes().get(position));
+        ids.filter_map(|&id| Some((id, graph.node(id)?)))
+    }
 }
 
 /// The alias classes of a graph and their units.

@@ -6,7 +6,6 @@ use kovar_core::backend::{Backend, Buffer};
 use kovar_core::error::DeviceError;
 
 use crate::plan::PlanCore;
-use crate::settle::finish;
 
 /// What a run needs for itself: only one run of a session is under way at a time.
 #[derive(Default)]
@@ -14,8 +13,10 @@ pub(crate) struct Running {
     /// The buffers of each device's arena, as large as the largest plan needs.
     arenas: Vec<Vec<Buffer>>,
     plans: Vec<Weak<PlanCore>>,
-    /// Whether a run is over of which nobody knows yet that all devices are done with it.
+    /// Whether there was a run of which nobody knows yet that all devices are done with it.
     pub(crate) unsettled: bool,
+    /// What failed of runs that nobody waited for.
+    pub(crate) failed: Option<DeviceError>,
 }
 
 impl Running {
@@ -24,6 +25,7 @@ impl Running {
             arenas: vec![Vec::new(); n_devices],
             plans: Vec::new(),
             unsettled: false,
+            failed: None,
         }
     }
 
@@ -72,7 +74,6 @@ impl Running {
             for plan in self.plans.iter().filter_map(Weak::upgrade) {
                 plan.unlink();
             }
-            finish(backend)?;
             for (i, chunk) in chunks.drain(first..).enumerate() {
                 match wanted.get_mut(first + i) {
                     Some(size) => *size = chunk.len().max(*size),

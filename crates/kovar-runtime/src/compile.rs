@@ -127,26 +127,33 @@ fn run_passes(
     }
     let (devices, homes) = (session.devices(), session.homes());
     let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
-    let over = |passes: &Passes| forecast::over_budget(shared, running, graph, passes, homes);
+    let over = |passes: &Passes, running: &Running| {
+        forecast::over_budget(shared, running, graph, passes, homes)
+    };
     let mut limits = vec![usize::MAX; devices.len()];
+    // At first what fits an empty arena, so that a graph that fitted once does so again; then what
+    // fits beside the arena that there is.
+    let empty = Running::new(devices.len());
+    let mut searches = vec![[&empty, running].into_iter(); devices.len()];
     loop {
         let passes = plan(&limits)?;
-        let Some((device, excess)) = over(&passes).into_iter().next() else {
+        let Some((device, excess)) = over(&passes, running).into_iter().next() else {
             warn_of_lost_pins(&passes.placement, policy)?;
             return Ok(passes);
         };
         let at = device.index();
-        let (mut kept, mut most) = match limits.get(at) {
-            Some(&usize::MAX) => (0, passes.liveness.nodes().len()),
-            // What other devices give up came here: this one takes none of it.
-            Some(1..) => (0, 1),
-            Some(0) | None => return Err(excess.into()),
+        let search = searches.get_mut(at).and_then(Iterator::next);
+        let (Some(beside), Some(&limit)) = (search, limits.get(at)) else {
+            return Err(excess.into());
         };
+        let (mut kept, mut most) = (0, limit.min(passes.liveness.nodes().len()));
         tracing::debug!("{excess}");
         while kept + 1 < most {
             let middle = kept.midpoint(most);
             limits[at] = middle;
-            let fits = over(&plan(&limits)?).iter().all(|(d, _)| *d != device);
+            let fits = over(&plan(&limits)?, beside)
+                .iter()
+                .all(|(d, _)| *d != device);
             *(if fits { &mut kept } else { &mut most }) = middle;
         }
         limits[at] = kept;

@@ -78,11 +78,7 @@ impl<'t> Costs<'t> {
                     *time = 0.0;
                 }
             }
-            let ids = unit
-                .positions
-                .iter()
-                .filter_map(|&p| liveness.nodes().get(p));
-            for node in ids.filter_map(|&id| graph.node(id)) {
+            for (_, node) in unit.nodes(graph, liveness) {
                 let each = DeviceId::all(devices.len()).zip(devices);
                 for (time, (device, backend)) in times.iter_mut().zip(each) {
                     if time.is_finite() {

@@ -154,11 +154,7 @@ fn refused_writer(
     unit: &Unit,
     backend: &Arc<dyn Backend>,
 ) -> Option<Why> {
-    let ids = unit
-        .positions
-        .iter()
-        .filter_map(|&p| passes.liveness.nodes().get(p));
-    let mut nodes = ids.filter_map(|&id| Some((id, graph.node(id)?)));
+    let mut nodes = unit.nodes(graph, &passes.liveness);
     nodes.find_map(
         |(id, node): (NodeId, NodeRef<'_>)| match backend.supports(node) {
             Support::Yes => None,

@@ -56,12 +56,9 @@ pub(crate) fn favoured(
     rules: &Rules<'_>,
 ) -> DeviceSet {
     let (set, thresholds) = (unit.devices, rules.thresholds);
-    let ids = unit
-        .positions
-        .iter()
-        .filter_map(|&p| liveness.nodes().get(p));
-    let mut nodes = ids.filter_map(|&id| graph.node(id));
-    let small = thresholds != Thresholds::default() && nodes.all(|node| thresholds.is_small(node));
+    let mut nodes = unit.nodes(graph, liveness);
+    let small =
+        thresholds != Thresholds::default() && nodes.all(|(_, node)| thresholds.is_small(node));
     let on_cpu = match rules.favour {
         _ if small => true,
         Favour::Time => return set,

@@ -2,15 +2,16 @@
 //!
 //! [`compile`] turns a [`Graph`](kovar_core::Graph) into a [`Plan`] for the devices of a
 //! [`Session`], which holds the weights and the states that all its plans share. A plan is run any
-//! number of times. The passes are modules of their own: [`liveness`], [`alias`], [`placement`],
-//! [`segment`], [`memory`]; [`check`] and [`flow`] verify what they made.
+//! number of times. The passes are modules of their own: [`liveness`] finds the needed nodes,
+//! [`alias`] what must be on one device, [`placement`] the devices, [`segment`] the segments and the
+//! copies between them, [`memory`] where each storage lies; [`check`] and [`flow`] verify what they
+//! made. Where devices have budgets, [`spread`](spread()) chooses homes before.
 
 pub mod alias;
 mod arena;
 pub mod check;
 mod compile;
 mod cost;
-pub mod dependency;
 mod device;
 pub mod error;
 mod explain;

@@ -16,7 +16,7 @@ use crate::settle::settle;
 /// The outputs and states as a run left them. No other run of the session begins while this is
 /// held; calls of the same thread that would have to wait for it fail with `Busy`. A ticket may
 /// be waited for after this is dropped. What failed of a run that is neither read nor waited for
-/// is lost, and so are the states that it was to leave.
+/// is told by the next run that is.
 pub struct Outputs<'p> {
     plan: &'p Plan,
     linked: Arc<Linked>,
@@ -97,7 +97,8 @@ impl<'p> Outputs<'p> {
         Ok(backend.queue().read(&binding.buffer, offset, window.len)?)
     }
 
-    /// Waits until the run is done on all devices, and returns its first error, each time.
+    /// Waits until the run is done on all devices, and returns its first error, each time, or that
+    /// of an earlier run that nobody waited for.
     ///
     /// # Errors
     /// A device's.

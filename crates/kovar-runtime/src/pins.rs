@@ -89,26 +89,16 @@ fn wishes<'g>(
     if !homes.has_pins() {
         return wishes;
     }
-    for (index, node) in nodes(graph, liveness, unit) {
+    for (id, node) in unit.nodes(graph, liveness) {
         let written = node.writes().map(|value| node.storage_of(value));
-        wishes.extend(written.filter_map(|storage| Wish::of(homes, index, node, storage)));
+        wishes.extend(written.filter_map(|storage| Wish::of(homes, id.index(), node, storage)));
     }
-    for (index, node) in nodes(graph, liveness, unit) {
+    for (id, node) in unit.nodes(graph, liveness) {
         let read = node.inputs().map(|value| node.storage_of(value));
         let weights = read.filter(|storage| storage.kind == StorageKind::Weight);
-        wishes.extend(weights.filter_map(|storage| Wish::of(homes, index, node, storage)));
+        wishes.extend(weights.filter_map(|storage| Wish::of(homes, id.index(), node, storage)));
     }
     wishes
-}
-
-fn nodes<'g>(
-    graph: &'g Graph,
-    liveness: &'g Liveness,
-    unit: &'g Unit,
-) -> impl Iterator<Item = (usize, NodeRef<'g>)> {
-    let ids = unit.positions.iter();
-    let ids = ids.filter_map(|&position| liveness.nodes().get(position));
-    ids.filter_map(|&id| Some((id.index(), graph.node(id)?)))
 }
 
 /// The pin that decides where a unit is.
@@ -145,10 +135,10 @@ pub(crate) fn pinned(
         let Some(wanted) = devices.get(wish.pin.device.index()) else {
             continue;
         };
-        let mut nodes = nodes(graph, liveness, unit);
-        let refused = nodes.find_map(|(index, node)| match wanted.supports(node) {
+        let mut nodes = unit.nodes(graph, liveness);
+        let refused = nodes.find_map(|(id, node)| match wanted.supports(node) {
             Support::Yes => None,
-            Support::No(reason) => Some((index, node.op().name(), reason)),
+            Support::No(reason) => Some((id.index(), node.op().name(), reason)),
         });
         let (node, op, cause) = match refused {
             Some((node, op, reason)) => (node, op, LostTo::Unsupported(reason)),

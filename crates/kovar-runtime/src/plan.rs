@@ -103,8 +103,9 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong with the inputs and scalars is found before anything runs. Errors of the
-    /// work itself may come when the outputs are read or waited for. After an error of its work the
-    /// run is over on all devices, and its states are undefined.
+    /// work itself may come when the outputs are read or waited for; those of a run that nobody
+    /// waited for come from a later run of the session, which went on from its states. Whoever is
+    /// told of an error finds all devices idle, and the states undefined.
     pub fn run(
         &self,
         inputs: &[(ValueId, HostSlice<'_>)],
@@ -127,12 +128,16 @@ impl Plan {
         let _span = span.entered();
         self.check_inputs(inputs)?;
         self.check_scalars(scalars)?;
-        let mut guard = self.shared.acquire_settled()?;
+        let mut guard = self.shared.acquire()?;
+        if let Some(error) = guard.running.failed.take() {
+            return Err(error.into());
+        }
         match self.queue_all(&mut guard.running, inputs, scalars, observer) {
             Ok(linked) => Ok(Outputs::new(self, linked, guard)),
             Err(error) => {
                 // The error that counts is the first; the next run is not blamed for the others.
                 let _ = settle(&self.shared.devices);
+                guard.running.unsettled = false;
                 Err(error)
             }
         }

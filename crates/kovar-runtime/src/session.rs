@@ -86,14 +86,14 @@ impl Shared {
         })
     }
 
-    /// Waits until no run is under way and all devices are done with the last one. What failed of
-    /// it, and was not asked for while its outputs were held, concerns nobody that comes after.
+    /// Waits until no run is under way and all devices are done with those that nobody waited for.
+    /// What failed of them is for the next run to tell, not for what is done in between.
     pub(crate) fn acquire_settled(&self) -> Result<RunGuard<'_>, Held> {
         let mut guard = self.acquire()?;
         if mem::take(&mut guard.running.unsettled)
             && let Err(error) = settle(&self.devices)
         {
-            tracing::warn!("the last run failed and nobody waited for it: {error}");
+            guard.running.failed.get_or_insert(error);
         }
         Ok(guard)
     }
@@ -236,12 +236,15 @@ impl Session {
         Ok(settle([self.backend(&state)?])?)
     }
 
-    /// Sets all states to zero.
+    /// Sets all states to zero. What failed of runs that nobody waited for is told by no later run.
     ///
     /// # Errors
     /// [`SessionError::Busy`], a device's.
     pub fn reset_states(&self) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire_settled()?;
+        let mut guard = self.shared.acquire_settled()?;
+        if let Some(error) = guard.running.failed.take() {
+            tracing::warn!("a run that nobody waited for failed: {error}");
+        }
         let states: Vec<State> = self.shared.states().iter().cloned().collect();
         let queued = states.iter().try_for_each(|state| self.zero(state));
         let done = settle(&self.shared.devices);

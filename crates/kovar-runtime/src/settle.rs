@@ -36,13 +36,11 @@ pub(crate) fn finish_on(
     positions: DeviceSet,
 ) -> Result<(), DeviceError> {
     let waited_for = positions.iter().filter_map(|at| devices.get(at.index()));
-    waited_for
-        .map(AsRef::as_ref)
-        .try_for_each(|device| finish(device))
+    waited_for.map(AsRef::as_ref).try_for_each(finish)
 }
 
 /// Waits until what is queued on a device is done.
-pub(crate) fn finish(device: &dyn Backend) -> Result<(), DeviceError> {
+fn finish(device: &dyn Backend) -> Result<(), DeviceError> {
     let queue = device.queue();
     queue.wait(queue.fence()?)
 }

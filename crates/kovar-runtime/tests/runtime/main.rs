@@ -1,7 +1,6 @@
 //! Tests of the passes, of plans and of sessions, on a simulated device.
 
 mod check;
-mod dependency;
 mod interpreter;
 mod liveness;
 mod memory;

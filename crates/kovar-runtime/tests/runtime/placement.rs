@@ -89,3 +89,23 @@ fn a_dropped_node_needs_no_support() {
         .is_ok()
     );
 }
+
+#[test]
+fn a_weight_stays_on_a_device_that_cannot_read_it_as_it_crosses() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[4]).unwrap();
+    let w = graph.weight("w", DType::F32, &[4]).unwrap();
+    let y = graph.add(x, w).unwrap();
+    graph.set_output(y, "y").unwrap();
+    let homes = Homes::all_on(DeviceId::FIRST).stream("w");
+    let w = graph.value(w).unwrap().storage;
+    for (device, streamed) in [
+        (Sim::new("a"), true),
+        (Sim::new("a").without_streaming(), false),
+    ] {
+        let devices: Vec<Arc<dyn Backend>> = vec![Arc::new(device)];
+        let liveness = analyse(&graph).unwrap();
+        let placement = place(&graph, &liveness, &devices, &Rules::new(&homes)).unwrap();
+        assert_eq!(placement.is_streamed(w, DeviceId::FIRST), streamed);
+    }
+}

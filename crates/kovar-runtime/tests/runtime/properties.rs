@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use kovar_core::ops::{Binary, BinaryKind, Op, Scale};
 use kovar_core::{DType, Graph, HostBytes, StorageKind, ValueId};
-use kovar_runtime::dependency::dependencies;
 use kovar_runtime::{HostSlice, Policy, Session, compile};
 use proptest::prelude::*;
 
@@ -131,37 +130,5 @@ proptest! {
         prop_assert!(same(&run(&graph, false, 1 << 20), &expected));
         prop_assert!(same(&run(&graph, true, 1 << 20), &expected));
         prop_assert!(same(&run(&graph, true, 4 * ROWS * COLUMNS), &expected));
-    }
-
-    #[test]
-    fn every_conflict_is_ordered_by_a_chain_of_dependencies(choices in choices()) {
-        let graph = build(&choices);
-        let nodes: Vec<_> = graph.node_ids().collect();
-        let mut reaches = vec![vec![false; nodes.len()]; nodes.len()];
-        for dependency in dependencies(&graph, &nodes) {
-            let (before, after) = (dependency.before.index(), dependency.after.index());
-            prop_assert!(before < after);
-            reaches[after][before] = true;
-        }
-        for after in 0..nodes.len() {
-            for middle in (0..after).rev() {
-                if !reaches[after][middle] {
-                    continue;
-                }
-                let through = reaches[middle].clone();
-                let row = reaches[after].iter_mut().zip(through);
-                row.for_each(|(reached, through)| *reached |= through);
-            }
-        }
-        for (at, &after) in nodes.iter().enumerate() {
-            let after = graph.node(after).unwrap();
-            for (earlier, &before) in nodes.iter().enumerate().take(at) {
-                let before = graph.node(before).unwrap();
-                let conflict = before.output().overlaps(after.output())
-                    || after.inputs().any(|input| input.overlaps(before.output()))
-                    || before.inputs().any(|input| input.overlaps(after.output()));
-                prop_assert!(!conflict || reaches[at][earlier]);
-            }
-        }
     }
 }

@@ -14,6 +14,7 @@ use crate::interpreter::{OPS, positions, results};
 pub struct Sim {
     info: DeviceInfo,
     refused: Vec<&'static str>,
+    streams: bool,
     queue: SimQueue,
     live_bytes: Arc<AtomicUsize>,
 }
@@ -102,6 +103,7 @@ impl Sim {
                 threads: None,
             },
             refused: Vec::new(),
+            streams: true,
             queue: SimQueue {
                 device: id.into(),
                 log: Mutex::default(),
@@ -109,6 +111,11 @@ impl Sim {
             },
             live_bytes: Arc::default(),
         }
+    }
+
+    pub fn without_streaming(mut self) -> Self {
+        self.streams = false;
+        self
     }
 
     pub fn refusing(mut self, op: &'static str) -> Self {
@@ -303,6 +310,10 @@ impl Backend for Sim {
 
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
         Ok((self.memory(bytes.as_slice().to_vec()), Import::Copied))
+    }
+
+    fn streams(&self, _weight: &Storage, _uses: &[WeightUse<'_>]) -> bool {
+        self.streams
     }
 
     fn prepare(

@@ -180,7 +180,7 @@ fn waiting_waits_for_every_device() {
 }
 
 #[test]
-fn a_run_is_not_blamed_for_the_failures_of_the_run_before() {
+fn a_run_is_not_blamed_for_what_the_run_before_has_told() {
     let graph = sum();
     let [expected, _] = reference(&graph);
     for deferred in [false, true] {
@@ -191,8 +191,33 @@ fn a_run_is_not_blamed_for_the_failures_of_the_run_before() {
         let plan = world.compile(&graph).unwrap();
         let a = data(&graph.storages()[0], 1);
         let inputs = [(plan.input("a").unwrap(), HostSlice::raw(&a))];
-        drop(plan.run(&inputs, &[]).unwrap());
+        let outputs = plan.run(&inputs, &[]).unwrap();
+        assert!(outputs.wait().is_err());
+        drop(outputs);
         // Only the state that the first run was to leave is missing.
+        assert_eq!(run_sum(&plan, 1).unwrap(), expected["y"]);
+    }
+}
+
+#[test]
+fn what_nobody_waited_for_is_told_by_the_next_run_alone() {
+    let graph = sum();
+    let [expected, _] = reference(&graph);
+    for (deferred, compiles) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut devices = vec![simulated("a", |_| true), simulated("b", |_| true)];
+        devices[0].faults.push(timed_out(Call::Launch, 0));
+        devices.iter_mut().for_each(|d| d.deferred = deferred);
+        let world = World::new(&graph, devices, Homes::all_on(device(0)));
+        let plan = world.compile(&graph).unwrap();
+        let a = data(&graph.storages()[0], 1);
+        let inputs = [(plan.input("a").unwrap(), HostSlice::raw(&a))];
+        let drop_a_run = || drop(plan.run(&inputs, &[]).unwrap());
+        drop_a_run();
+        if compiles {
+            world.compile(&graph).unwrap();
+            world.session.write_state("s", &[0; 64]).unwrap();
+        }
+        assert!(run_sum(&plan, 1).is_err());
         assert_eq!(run_sum(&plan, 1).unwrap(), expected["y"]);
     }
 }

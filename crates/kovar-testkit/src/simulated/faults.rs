@@ -1,5 +1,6 @@
 //! Calls that fail when a test wants them to.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use kovar_core::error::DeviceError;
@@ -63,7 +64,7 @@ pub(super) struct Faults {
 
 #[derive(Debug, Default)]
 struct State {
-    calls: Vec<Call>,
+    calls: HashMap<Call, usize>,
     lost: bool,
 }
 
@@ -78,14 +79,15 @@ impl Faults {
 
     pub(super) fn count(&self, call: Call) -> usize {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.calls.iter().filter(|&&made| made == call).count()
+        state.calls.get(&call).copied().unwrap_or(0)
     }
 
     /// Counts a call, and fails it if it is to fail.
     pub(super) fn check(&self, call: Call) -> Result<(), DeviceError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let nth = state.calls.iter().filter(|&&made| made == call).count();
-        state.calls.push(call);
+        let made = state.calls.entry(call).or_default();
+        let nth = *made;
+        *made += 1;
         let device = self.device.clone();
         let fault = self.faults.iter().find(|f| f.call == call && f.nth == nth);
         state.lost |= fault.is_some_and(|fault| fault.kind == FaultKind::Lost);

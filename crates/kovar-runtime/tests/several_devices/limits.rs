@@ -1,0 +1,169 @@
+//! What fits the devices, and what does not.
+
+use kovar_core::{DType, Graph, ValueId};
+use kovar_runtime::{CompileError, Homes, Policy, Session, SessionError, spread};
+use kovar_testkit::simulated::SimulatedOptions;
+
+use crate::world::{World, agrees, device, without};
+
+const SIDE: usize = 16;
+const SQUARE: u64 = 4 * (SIDE * SIDE) as u64;
+
+/// `y_i = 2 x_i`, which have nothing to do with each other.
+fn independent(n: usize) -> Graph {
+    let mut graph = Graph::new();
+    for i in 0..n {
+        let x = graph.input(&format!("x{i}"), DType::F32, &[SIDE, SIDE]);
+        let y = graph.scale(x.unwrap(), 2.0).unwrap();
+        graph.set_output(y, &format!("y{i}")).unwrap();
+    }
+    graph
+}
+
+/// `y = w x`
+fn product(rows: usize) -> Graph {
+    let mut graph = Graph::new();
+    let w = weight(&mut graph, "w");
+    let x = graph.input("x", DType::F32, &[rows, SIDE]).unwrap();
+    let y = graph.matmul(w, x).unwrap();
+    graph.set_output(y, "y").unwrap();
+    graph
+}
+
+fn weight(graph: &mut Graph, name: &str) -> ValueId {
+    graph.weight(name, DType::F32, &[SIDE, SIDE]).unwrap()
+}
+
+fn devices(n: usize) -> Vec<SimulatedOptions> {
+    let ids = ["a", "b", "c", "d"].into_iter().take(n);
+    ids.map(|id| without(id, &[])).collect()
+}
+
+#[test]
+fn work_that_fits_several_devices_together_is_not_refused() {
+    for n in 2..=4 {
+        let graph = independent(n);
+        let each = 2 * SQUARE;
+        let homes = (0..n).fold(Homes::all_on(device(0)), |homes, i| {
+            homes.budget(device(i), each)
+        });
+        let free = World::new(&graph, devices(n), homes.clone());
+        let found = free.session.devices();
+        let homes = spread(&[&graph], found, homes, &Policy::default()).unwrap();
+        let plan = agrees(&graph, devices(n), homes);
+        for memory in plan.memory() {
+            assert_eq!(memory.arena as u64, each);
+        }
+    }
+}
+
+#[test]
+fn a_device_over_its_budget_keeps_the_first_nodes_that_fit() {
+    let graph = independent(4);
+    let homes = Homes::all_on(device(0)).budget(device(0), 4 * SQUARE);
+    let plan = agrees(&graph, devices(2), homes);
+    let on: Vec<usize> = plan.kernels().iter().map(|k| k.device.index()).collect();
+    assert_eq!(on, [0, 0, 0, 1]);
+}
+
+#[test]
+fn memory_of_the_plans_before_counts_in_the_budget() {
+    let (small, large) = (product(1), product(SIDE));
+    // The weight, an input and an output of the larger plan.
+    for (budget, fits) in [(3 * SQUARE, true), (3 * SQUARE - 1, false)] {
+        let homes = Homes::all_on(device(0)).budget(device(0), budget);
+        let world = World::new(&large, devices(1), homes);
+        // The weight is there already, and not asked for again.
+        let _small = world.compile(&small).unwrap();
+        match world.compile(&large) {
+            Ok(_) => assert!(fits),
+            Err(CompileError::OverBudget(over)) => {
+                assert!(!fits);
+                assert_eq!((over.weights, over.arena), (SQUARE, 2 * SQUARE));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // Another weight, for which the memory of the larger plan leaves no room.
+    let mut other = Graph::new();
+    let v = weight(&mut other, "v");
+    let x = other.input("x", DType::F32, &[1, SIDE]).unwrap();
+    let w = weight(&mut other, "w");
+    let y = other.matmul(v, x).unwrap();
+    let y = other.matmul(w, y).unwrap();
+    other.set_output(y, "y").unwrap();
+    for (before, fits) in [(&small, true), (&large, false)] {
+        let homes = Homes::all_on(device(0)).budget(device(0), 3 * SQUARE);
+        let world = World::new(&other, devices(1), homes);
+        let _before = world.compile(before).unwrap();
+        let found = world.compile(&other);
+        assert_eq!(found.is_ok(), fits, "{found:?}");
+    }
+}
+
+#[test]
+fn states_beyond_a_device_s_memory_are_refused_by_name() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[1, SIDE]).unwrap();
+    for name in ["s", "t"] {
+        let state = graph.state(name, DType::F32, &[SIDE, SIDE]).unwrap();
+        let row = graph.slice(state, 0, 0..1).unwrap();
+        graph.copy_into(x, row).unwrap();
+    }
+    let compile = |memory: u64| {
+        let mut options = devices(1);
+        options[0].memory_bytes = Some(memory);
+        let world = World::new(&graph, options, Homes::all_on(device(0)));
+        let error = world.compile(&graph).err();
+        assert_eq!(
+            world.session.states().len(),
+            if error.is_some() { 0 } else { 2 }
+        );
+        error
+    };
+    assert_eq!(compile(3 * SQUARE), None);
+    let error = CompileError::StatesTooLarge {
+        storage: "t".into(),
+        bytes: SQUARE as usize,
+        others: SQUARE as usize,
+        device: "a".into(),
+        memory: 2 * SQUARE - 1,
+    };
+    assert_eq!(compile(2 * SQUARE - 1), Some(error));
+}
+
+#[test]
+fn a_small_layer_does_not_go_back_to_a_device_that_others_were_too_large_for() {
+    let mut graph = Graph::new();
+    let mut x = graph.input("x", DType::F32, &[1, SIDE]).unwrap();
+    for (layer, weights) in [1, 3, 1].into_iter().enumerate() {
+        for i in 0..weights {
+            let w = weight(&mut graph, &format!("blk.{layer}.w{i}"));
+            x = graph.matmul(w, x).unwrap();
+        }
+    }
+    graph.set_output(x, "y").unwrap();
+    let homes = Homes::all_on(device(0)).budget(device(0), 3 * SQUARE);
+    let world = World::new(&graph, devices(2), homes.clone());
+    let found = world.session.devices();
+    let homes = spread(&[&graph], found, homes, &Policy::default()).unwrap();
+    let on: Vec<usize> = graph
+        .storages()
+        .iter()
+        .filter(|storage| storage.name.starts_with("blk."))
+        .map(|storage| homes.of(storage).index())
+        .collect();
+    assert_eq!(on, [0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_pin_to_a_device_that_is_not_there_is_refused() {
+    let world = World::new(&independent(1), devices(2), Homes::all_on(device(0)));
+    let homes = Homes::all_on(device(0)).pin("x0", device(2));
+    let error = Session::with_homes(world.session.devices().to_vec(), homes).unwrap_err();
+    let expected = SessionError::NoHome {
+        device: 2,
+        devices: 2,
+    };
+    assert_eq!(error, expected);
+}
