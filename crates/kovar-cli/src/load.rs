@@ -84,9 +84,6 @@ pub fn language_model(
     if !quiet {
         tell_warnings(&model.tokenizer);
         tell_context(&model.model);
-        if args.ctx.is_some() && model.model.context_len().is_none() {
-            note("note: --ctx makes no difference, the context of this model has no end");
-        }
     }
     log(&model.model, args, start);
     Ok(model)
@@ -133,6 +130,13 @@ pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
                  byte {at}; they are left out"
             ));
         }
+    }
+}
+
+/// Tells if a --ctx that limits the context of others makes no difference to `model`.
+pub fn tell_endless(model: &Model, args: &RunArgs) {
+    if args.ctx.is_some() && model.context_len().is_none() {
+        note("note: --ctx makes no difference, the context of this model has no end");
     }
 }
 

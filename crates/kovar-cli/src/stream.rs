@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use kovar::{FinishReason, Generation, LanguageModelError, Progress, SamplerParams};
+use kovar::{
+    FinishReason, GenerateOptions, Generation, LanguageModelError, Progress, SamplerParams,
+};
 use serde::Serialize;
 
+use crate::diagnostics::note;
 use crate::interrupt::Interrupt;
 use crate::{format, output, progress};
 
@@ -131,8 +134,8 @@ impl Timings {
     }
 }
 
-/// The figures of a generation in one line.
-pub fn statistics(generation: &Generation) -> String {
+/// The figures of a generation in one line, with the seed that it can be made again with.
+pub fn statistics(generation: &Generation, sampling: &SamplerParams) -> String {
     let part = |name: &str, tokens: usize, time: Duration| {
         format!(
             "{name}: {} in {} ({:.1} tokens/s)",
@@ -141,17 +144,10 @@ pub fn statistics(generation: &Generation) -> String {
             format::rate(tokens, time)
         )
     };
-    let finish = match &generation.finish {
-        FinishReason::End => "the model ended the text".to_owned(),
-        FinishReason::GrammarEnd => "the text is complete".to_owned(),
-        FinishReason::Stop(stop) => format!("stopped at {stop:?}"),
-        FinishReason::MaxTokens => "the token limit was reached".to_owned(),
-        FinishReason::ContextFull => "the context is full (see --ctx)".to_owned(),
-        FinishReason::Cancelled => "interrupted".to_owned(),
-        other => format!("{other:?}"),
-    };
+    let seed = told_seed(sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
+    let finish = finish_text(&generation.finish);
     format!(
-        "[{}, {}; {finish}]",
+        "[{}, {}; {finish}]{seed}",
         part(
             "prompt",
             generation.prompt_evaluated,
@@ -159,4 +155,28 @@ pub fn statistics(generation: &Generation) -> String {
         ),
         part("text", generation.tokens.len(), generation.generate_time),
     )
+}
+
+/// Warns, even where notes are not wanted, of a text that ended before its grammar let it.
+pub fn tell_cut(generation: &Generation, options: &GenerateOptions) {
+    let finish = &generation.finish;
+    if options.grammar.is_some() && !matches!(finish, FinishReason::End | FinishReason::GrammarEnd)
+    {
+        note(format_args!(
+            "warning: the text may not have the form asked for, it was cut: {}",
+            finish_text(finish)
+        ));
+    }
+}
+
+fn finish_text(finish: &FinishReason) -> String {
+    match finish {
+        FinishReason::End => "the model ended the text".to_owned(),
+        FinishReason::GrammarEnd => "the text is complete".to_owned(),
+        FinishReason::Stop(stop) => format!("stopped at {stop:?}"),
+        FinishReason::MaxTokens => "the token limit was reached".to_owned(),
+        FinishReason::ContextFull => "the context is full (see --ctx)".to_owned(),
+        FinishReason::Cancelled => "interrupted".to_owned(),
+        other => format!("{other:?}"),
+    }
 }

@@ -16,7 +16,7 @@ pub struct GenerateOptions {
     pub max_tokens: Option<usize>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
-    /// Whether to go on past the tokens by which the model ends a text.
+    /// Whether the tokens by which the model ends a text are never chosen, so that it goes on.
     pub ignore_end: bool,
     /// What the text must be. It may end early by a limit or a stop string all the same.
     pub grammar: Option<Grammar>,
@@ -163,6 +163,13 @@ pub fn generate(
         }
         // Some models pad their logits beyond the vocabulary.
         let known = logits.len().min(tokenizer.vocab_len());
+        if options.ignore_end {
+            for &end in tokenizer.end_ids() {
+                if let Some(logit) = logits.get_mut(end as usize) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+        }
         let mut may_end = true;
         if let Some(constraint) = &mut constraint {
             match constraint.mask(&mut logits[..known], ends)? {

@@ -28,7 +28,7 @@ pub struct DeviceOptions {
 #[non_exhaustive]
 pub enum DevicesError {
     /// A device that does not exist.
-    #[error("there is no device `{name}`; known: {}", DEVICE_NAMES.join(", "))]
+    #[error("there is no device `{name}`; known: {}", known_names())]
     UnknownDevice {
         /// The name as given.
         name: String,
@@ -44,6 +44,14 @@ pub enum DevicesError {
     /// The CPU backend could not be made.
     #[error(transparent)]
     Cpu(#[from] CpuError),
+}
+
+/// The names of devices, with those of a CPU of fewer vector instructions.
+fn known_names() -> String {
+    let levels = SimdLevel::available().into_iter();
+    let levels = levels.map(|level| format!("cpu:{}", level.name()));
+    let names = DEVICE_NAMES.iter().map(|&name| name.to_owned());
+    names.chain(levels).collect::<Vec<_>>().join(", ")
 }
 
 fn level_names(levels: &[SimdLevel]) -> String {
@@ -109,7 +117,10 @@ mod tests {
             ..DeviceOptions::default()
         };
         let error = devices(&options).unwrap_err();
-        assert_eq!(error.to_string(), "there is no device `tpu`; known: cpu");
+        let message = error.to_string();
+        let known = "there is no device `tpu`; known: cpu, cpu:";
+        assert!(message.starts_with(known), "{message}");
+        assert!(message.contains("cpu:portable"), "{message}");
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl FromStr for Bias {
             .and_then(|x| x.parse::<f32>().ok());
         // A sign of its own is all that a number has.
         let value = value.filter(|x| !x.is_nan() && x.is_sign_positive());
-        let value = value.ok_or("expected + or - and a number, or inf, behind the token")?;
+        // Only what says so is infinite: a number beyond f32 is not a ban.
+        let says_infinite = bias.to_ascii_lowercase().contains("inf");
+        let value = value.filter(|x| x.is_finite() || says_infinite);
+        let value = value.ok_or("expected + or - and a number of f32, or inf, behind the token")?;
         let bias = if bias.starts_with('-') { -value } else { value };
         Ok(Self { of, bias })
     }
@@ -73,7 +76,8 @@ mod tests {
             })
         );
         for text in [
-            "", "15", "x+1", "15+", "15+nan", "15--1", "15+-1", "-1+1", "\"a+1", "\"a\"1",
+            "", "15", "5+1e39", "5-1e39", "x+1", "15+", "15+nan", "15--1", "15+-1", "-1+1",
+            "\"a+1", "\"a\"1",
         ] {
             assert!(text.parse::<Bias>().is_err(), "{text}");
         }

@@ -20,7 +20,7 @@ pub struct GenerationArgs {
     #[arg(long, value_name = "STRING", value_parser = stop_string, allow_hyphen_values = true)]
     pub stop: Vec<String>,
 
-    /// Go on past the token by which the model ends a text.
+    /// Never choose the tokens by which the model ends a text, so that it goes on.
     #[arg(long)]
     pub ignore_eos: bool,
 

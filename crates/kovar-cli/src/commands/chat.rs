@@ -12,7 +12,7 @@ use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
 use crate::session::SessionFile;
-use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
+use crate::stream::{Timings, finish_name, statistics, stream, tell_cut, told_seed};
 use crate::{format, hints, load, output, text_input};
 
 /// Talk with a model.
@@ -98,6 +98,9 @@ impl Chat {
         self.generation
             .sampling
             .add_tokens(&mut sampling, &model.tokenizer)?;
+        if !self.generation.quiet {
+            load::tell_endless(&model.model, &self.run);
+        }
         let kind = model.template()?.kind();
         options
             .stop
@@ -291,8 +294,9 @@ impl Conversation<'_> {
         if args.json {
             self.report(message, &generation)?;
         } else if !args.quiet {
-            note(statistics(&generation));
+            note(statistics(&generation, &self.sampling));
         }
+        tell_cut(&generation, &self.options);
         self.messages
             .push(Message::new("assistant", generation.text));
         Ok(Answer {

@@ -9,7 +9,7 @@ use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::session::SessionFile;
-use crate::stream::{Timings, finish_name, statistics, stream, told_seed};
+use crate::stream::{Timings, finish_name, statistics, stream, tell_cut, told_seed};
 use crate::{hints, load, output, text_input};
 
 /// The most tokens if no limit is given: none, a text may fill the context.
@@ -85,6 +85,9 @@ impl Generate {
         self.generation
             .sampling
             .add_tokens(&mut sampling, &model.tokenizer)?;
+        if !quiet {
+            load::tell_endless(&model.model, &self.run);
+        }
         let goes_on = session.restore_text(&mut model)?;
         let prompt = self.prompt(given, goes_on)?;
         if prompt.is_empty() && model.text().is_empty() && !model.tokenizer.adds_bos() {
@@ -105,9 +108,9 @@ impl Generate {
         if self.generation.json {
             self.report(&prompt, &generation, told_seed(&sampling))?;
         } else if !quiet {
-            let seed = told_seed(&sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
-            note(statistics(&generation) + &seed);
+            note(statistics(&generation, &sampling));
         }
+        tell_cut(&generation, &options);
         saved?;
         Ok(exit_code(&generation))
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{ModelSource, bytes, mix};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
-use crate::{format, load, output, progress};
+use crate::{format, load, output, progress, text_input};
 
 /// Write a model as a GGUF file, with other number types.
 ///
@@ -22,9 +22,11 @@ use crate::{format, load, output, progress};
 /// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q3_K, Q4_K, Q5_K, Q6_K,
 /// MXFP4) or one of the usual mixes (Q2_K, Q2_K_S, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S,
 /// Q5_K_M, IQ4_NL, IQ4_XS), which give more bits to some of the layers. The tensors get the types
-/// that llama.cpp gives them: the output matrix is Q6_K where most are of fewer bits (Q8_0 for
+/// that llama.cpp gives those of most models: the output matrix is Q6_K where most are of fewer bits (Q8_0 for
 /// MXFP4); vectors and norms stay as they are; rows that are not whole blocks of 256 get a type with
-/// blocks of 32, or F16.
+/// blocks of 32, or F16. Apart from llama.cpp, no importance matrix is read, so that Q2_K_S, for which
+/// it asks for one, is made without; Q3_K, Q4_K and Q5_K are that type throughout, not a mix; and the
+/// types do not depend on how large a model is or on its number of experts.
 ///
 /// Start from a file of plain floats: numbers that are rounded twice are worse.
 #[derive(Args, Debug)]
@@ -159,6 +161,10 @@ impl Quantize {
 
     fn check_path(&self, file: &ModelFile, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
+        if path.as_os_str() == text_input::DASH {
+            let message = "OUT is a file, not stdout (`./-` is a file of that name)";
+            return Err(UsageError::new(message).into());
+        }
         if let ModelSource::File(input) = &self.input
             && is_same_file(input, path)
         {

@@ -160,3 +160,13 @@ fn ctrl_c_does_not_wait_for_a_template() {
     // Code 1 would be the template's own limit.
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
 }
+
+#[test]
+fn the_seed_of_an_answer_is_told() {
+    let run = kovar(&["chat", "-n", "2", "--seed", "77", "Hello"]);
+    assert!(
+        run.stderr.trim_end().ends_with(" seed 77"),
+        "{}",
+        run.stderr
+    );
+}

@@ -341,3 +341,40 @@ fn the_text_takes_the_form_that_is_asked_for() {
         "{text}"
     );
 }
+
+#[test]
+fn a_text_that_is_cut_before_its_grammar_ends_it_is_told_of() {
+    let args = [
+        "generate",
+        "-q",
+        "--temp",
+        "0",
+        "--regex",
+        "[a-z]{40}",
+        "a",
+        "-n",
+    ];
+    let cut = kovar(&[&args[..], &["2"]].concat());
+    assert_eq!(cut.code, Some(0));
+    assert!(
+        cut.stderr.contains("may not have the form"),
+        "{}",
+        cut.stderr
+    );
+    assert!(cut.stderr.contains("token limit"), "{}", cut.stderr);
+    let whole = kovar(&[&args[..], &["-1"]].concat());
+    assert_eq!((whole.code, whole.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_model_whose_end_is_ignored_never_writes_its_end_token() {
+    let args = ["generate", "--temp", "0", "-n", "400", "--json"];
+    let ended = kovar(&args).json();
+    assert_eq!(ended["finish_reason"], "end");
+    let report = kovar(&[&args[..], &["--ignore-eos"]].concat()).json();
+    assert_ne!(report["finish_reason"], "end");
+    let made = ids(&report["tokens"]);
+    assert!(made.len() > ids(&ended["tokens"]).len());
+    // The story model ends texts by its tokens 0 to 2.
+    assert!(made.iter().all(|&id| id > 2), "{made:?}");
+}

@@ -39,3 +39,20 @@ fn a_text_that_cannot_be_read_is_named() {
     let message = kovar(&["perplexity", "-f", "missing.txt"]).failed(1);
     assert!(message.contains("missing.txt"), "{message}");
 }
+
+#[test]
+fn the_chunk_of_an_endless_context_is_no_option_without_effect() {
+    let input = "Once upon a time there was a dog. ".repeat(8);
+    let args = [
+        "perplexity",
+        "-m",
+        "rwkv7-stories",
+        "-f",
+        "-",
+        "--ctx",
+        "16",
+    ];
+    let run = kovar_with_stdin(&args, input.as_bytes());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(!run.stderr.contains("no difference"), "{}", run.stderr);
+}

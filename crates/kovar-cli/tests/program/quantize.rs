@@ -109,3 +109,9 @@ fn wrong_types_and_rules_are_wrong_usage() {
         assert!(message.contains(named), "{args:?}: {message}");
     }
 }
+
+#[test]
+fn stdout_is_no_file_to_write_a_model_to() {
+    let error = kovar(&["quantize", "llama-stories", "-", "--type", "Q4_0"]).failed(2);
+    assert!(error.contains("not stdout"), "{error}");
+}

@@ -199,6 +199,34 @@ fn an_observer_sees_the_result_of_each_node() {
 }
 
 #[test]
+fn later_nodes_work_on_what_an_observer_puts_in_the_place_of_a_result() {
+    let (graph, [a, turned]) = observed();
+    let (_world, plan) = one_by_one(&graph);
+    let others: Vec<u8> = (1..=6).flat_map(|x| (x as f32).to_le_bytes()).collect();
+    let mut refused = None;
+    let mut observer = |evaluated: &kovar_runtime::Evaluated<'_>| {
+        if evaluated.device() == device(0) {
+            let value = graph.value(turned).unwrap();
+            refused = evaluated.replace(value, &others[..20]).err();
+            evaluated.replace(value, &others).unwrap();
+            assert_eq!(evaluated.read(value).unwrap(), others);
+        }
+        ControlFlow::Continue(())
+    };
+    let data = [0.0f32; 6];
+    let outputs = plan
+        .run_observed(&[(a, HostSlice::f32(&data))], &[], Some(&mut observer))
+        .unwrap();
+    let mut z = [0; 24];
+    outputs.read(plan.output("z").unwrap(), &mut z).unwrap();
+    let expected: Vec<u8> = (1..=6)
+        .flat_map(|x| (2.0 * x as f32).to_le_bytes())
+        .collect();
+    assert_eq!(z[..], expected);
+    assert!(matches!(refused, Some(RunError::NotReadable { .. })));
+}
+
+#[test]
 fn an_observer_can_cancel_a_run_and_the_plan_can_be_run_again() {
     let (graph, [a, _]) = observed();
     let (world, plan) = one_by_one(&graph);
