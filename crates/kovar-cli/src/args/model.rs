@@ -84,12 +84,13 @@ impl RunArgs {
     /// # Errors
     /// An option that names none of `devices`.
     pub fn options(&self, devices: &[Arc<dyn Backend>]) -> anyhow::Result<ModelOptions> {
+        let micro_batch = self.placement.micro_batch.map(|tokens| tokens as usize);
         Ok(ModelOptions {
             context: self.ctx.map(|tokens| tokens as usize),
             cache_dtype: self.cache_type,
             homes: self.placement.homes(devices)?,
             policy: self.placement.policy(devices),
-            micro_batch: self.placement.micro_batch as usize,
+            micro_batch: micro_batch.unwrap_or(ModelOptions::default().micro_batch),
         })
     }
 }

@@ -32,10 +32,9 @@ pub struct PlacementArgs {
     pub stream: Vec<String>,
 
     /// Tokens of a prompt that go through the devices together; with layers on several GPUs, fewer
-    /// keep all of them busy.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true,
-          value_parser = whole(1u32..=512))]
-    pub micro_batch: u32,
+    /// keep all of them busy [default: 512].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1u32..=512))]
+    pub micro_batch: Option<u32>,
 
     /// Prefer a kind of device: cpu, gpu or auto, whichever is estimated faster.
     #[arg(long, value_name = "KIND", default_value = "auto")]

@@ -206,6 +206,8 @@ fn observe(
     look: &mut Look<'_>,
 ) -> anyhow::Result<()> {
     args.device.device = Some(devices.to_owned());
+    // Both runs take the same step.
+    args.placement.micro_batch = None;
     let file = load::open(&args.model.model)?;
     let mut model = load::model(file, &args)?;
     let mut failed: Option<anyhow::Error> = None;
