@@ -42,14 +42,15 @@ impl Dims {
         usize::from(self.rank)
     }
 
-    /// The product of the sizes (1 for rank 0); `None` on overflow of `isize`.
+    /// The product of the sizes (1 for rank 0); `None` if it, or that of the sizes that are not zero,
+    /// overflows `isize`. So no product of some of the sizes overflows.
     pub fn elements(&self) -> Option<usize> {
-        if self.contains(&0) {
-            return Some(0);
-        }
-        self.iter()
-            .try_fold(1usize, |product, &size| product.checked_mul(size))
-            .filter(|&elements| isize::try_from(elements).is_ok())
+        let others = self.iter().filter(|&&size| size != 0);
+        let product = others
+            .copied()
+            .try_fold(1usize, usize::checked_mul)
+            .filter(|&product| isize::try_from(product).is_ok())?;
+        Some(if self.contains(&0) { 0 } else { product })
     }
 
     /// The size counted from the innermost dimension (0 is the last); 1 beyond the outermost.
@@ -94,9 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_overflow_is_none_and_zero_wins() {
+    fn sizes_whose_products_overflow_have_no_count_of_elements() {
         assert_eq!(Dims::new(&[usize::MAX, 2]).unwrap().elements(), None);
-        assert_eq!(Dims::new(&[usize::MAX, 0]).unwrap().elements(), Some(0));
+        assert_eq!(Dims::new(&[1 << 40, 1 << 40, 0]).unwrap().elements(), None);
+        assert_eq!(Dims::new(&[1 << 40, 0]).unwrap().elements(), Some(0));
         assert_eq!(Dims::new(&[]).unwrap().elements(), Some(1));
         assert!(Dims::new(&[1; 7]).is_none());
     }

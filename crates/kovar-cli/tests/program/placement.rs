@@ -110,7 +110,8 @@ fn streamed_layers_take_little_memory() {
     let total = |plan: &serde_json::Value| plan["devices"][0]["total"].as_u64().unwrap();
     assert!(total(&plan) < total(&resident), "{plan} {resident}");
     // A long prompt does not take them across again for each of its parts.
-    let long = kovar(&["plan", "--json", "--stream=blk.*", "--tokens", "1500"]).json();
+    let long = ["--tokens", "1500", "--ctx", "2048"];
+    let long = kovar(&[&["plan", "--json", "--stream=blk.*"][..], &long].concat()).json();
     let crossing = |plan: &serde_json::Value| plan["uploaded_bytes"].as_u64().unwrap();
     assert_eq!(crossing(&long), crossing(&plan));
     assert!(long["tokens"].as_u64().unwrap() >= 1500, "{long}");
