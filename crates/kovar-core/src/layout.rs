@@ -138,9 +138,12 @@ impl Layout {
         layout.dims = Dims::from_fn(self.dims.rank(), |i| {
             if i == dim { range.len() } else { self.dims[i] }
         });
-        layout.offset = self
-            .offset
-            .checked_add(range.start.checked_mul(self.strides[dim])?)?;
+        // Nothing lies anywhere; an offset beyond the storage would be one that nobody checked.
+        if layout.elements() > 0 {
+            layout.offset = self
+                .offset
+                .checked_add(range.start.checked_mul(self.strides[dim])?)?;
+        }
         Some(layout)
     }
 
@@ -312,6 +315,14 @@ mod tests {
         assert!(permuted.reshape(dims(&[6, 4])).is_none());
         assert!(permuted.reshape(dims(&[3, 2, 2, 2])).is_some());
         assert!(layout.permute(&[1, 1, 0]).is_none());
+    }
+
+    #[test]
+    fn an_empty_window_stays_within_the_storage() {
+        let empty = Layout::contiguous(dims(&[0, 100])).unwrap();
+        assert_eq!(empty.slice(1, 50..60).unwrap().span(), 0..0);
+        let full = Layout::contiguous(dims(&[2, 3])).unwrap();
+        assert_eq!(full.slice(0, 2..2).unwrap().span(), 0..0);
     }
 
     #[test]
