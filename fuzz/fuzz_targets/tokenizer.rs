@@ -132,6 +132,7 @@ fuzz_target!(|case: Case| {
     let encode = EncodeOptions {
         add_special: case.add_special,
         parse_special: case.parse_special,
+        ..EncodeOptions::default()
     };
     let ids = match tokenizer.encode(&case.text, encode) {
         Ok(ids) => ids,
