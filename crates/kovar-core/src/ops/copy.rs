@@ -1,7 +1,7 @@
 //! Copies, casts and makes contiguous.
 
 use super::Op;
-use super::dtypes::{ENCODED, PLAIN, WEIGHTS};
+use super::dtypes::{COPIES, ENCODED, PLAIN, WEIGHTS};
 use super::rules::{Operands, Rules, TensorSpec};
 use crate::DType;
 use crate::error::GraphError;
@@ -20,23 +20,6 @@ pub struct Copy {
     pub dtype: DType,
 }
 
-/// What copies may be.
-const RESULTS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::I8,
-    DType::F64,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::U8,
-    DType::I16,
-    DType::I64,
-    DType::Bool,
-    DType::Q8_0,
-];
-
 impl Rules for Copy {
     fn name(&self) -> &'static str {
         "copy"
@@ -51,7 +34,7 @@ impl Rules for Copy {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        operands.result(self.dtype, RESULTS)?;
+        operands.result(self.dtype, COPIES)?;
         let x = operands.typed(
             0,
             match self.dtype {

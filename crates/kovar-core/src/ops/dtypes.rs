@@ -88,6 +88,23 @@ pub const ENCODED: &[DType] = &[
     DType::Q8_0,
 ];
 
+/// What copies may be: [`PLAIN`] and Q8_0.
+pub const COPIES: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::I32,
+    DType::I8,
+    DType::F64,
+    DType::F8E4M3,
+    DType::F8E5M2,
+    DType::U8,
+    DType::I16,
+    DType::I64,
+    DType::Bool,
+    DType::Q8_0,
+];
+
 /// What arithmetic progressions may be.
 pub const PROGRESSIONS: &[DType] = &[DType::F32, DType::I32, DType::F64, DType::I64];
 

@@ -5,7 +5,7 @@ use kovar_core::{DType, NodeRef, plain};
 
 use super::elements::{Move, move_elements};
 use super::rows::{PIECE, Walk};
-use super::{Compiled, ENCODED, Entry, PLAIN, WEIGHTS, WRITTEN, malformed};
+use super::{COPIES, Compiled, ENCODED, Entry, PLAIN, WEIGHTS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
 
@@ -15,7 +15,7 @@ pub(super) static ENTRY: Entry = Entry {
         float if ENCODED.contains(&float) => &DType::ALL,
         _ => PLAIN,
     },
-    result: |_| WRITTEN,
+    result: |_| COPIES,
     compile,
 };
 

@@ -48,27 +48,11 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
-use kovar_core::ops::dtypes::{ENCODED, FACTORS, FLOATS, PLAIN, WEIGHTS};
+use kovar_core::ops::dtypes::{COPIES, ENCODED, FACTORS, FLOATS, PLAIN, WEIGHTS};
 use kovar_core::{DType, NodeRef, Value};
 
 use crate::program::{Kernel, Resolver};
 
-/// Dtypes that copies and cache rows are written as: the plain ones and Q8_0.
-const WRITTEN: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::I8,
-    DType::F64,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::U8,
-    DType::I16,
-    DType::I64,
-    DType::Bool,
-    DType::Q8_0,
-];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 const I8: &[DType] = &[DType::I8];

@@ -4,13 +4,13 @@ use kovar_core::{Dims, Layout, NodeRef};
 
 use super::elements::move_elements;
 use super::rows::{GRAIN, PIECE, Walk};
-use super::{Compiled, Entry, I32, PLAIN, WRITTEN, malformed};
+use super::{COPIES, Compiled, Entry, I32, PLAIN, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { PLAIN } else { I32 },
-    result: |_| WRITTEN,
+    result: |_| COPIES,
     compile,
 };
 
