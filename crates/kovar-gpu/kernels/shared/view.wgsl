@@ -1,0 +1,19 @@
+// Positions in windows of up to four dims, outermost first. All counts are in elements.
+
+struct View {
+    strides: vec4<u32>,
+    offset: u32,
+}
+
+// The coordinates of the element that is number `i` in row-major order.
+fn unravel(i: u32, dims: vec4<u32>) -> vec4<u32> {
+    let z = i / dims.w;
+    let y = z / dims.z;
+    let x = y / dims.y;
+    return vec4<u32>(x, y - x * dims.y, z - y * dims.z, i - z * dims.w);
+}
+
+fn position(view: View, at: vec4<u32>) -> u32 {
+    let steps = view.strides * at;
+    return view.offset + steps.x + steps.y + steps.z + steps.w;
+}

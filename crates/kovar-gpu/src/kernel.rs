@@ -1,0 +1,190 @@
+//! What a kernel is and what a launch of it needs, as plain data. Argument layout, workgroup size
+//! and specialisation all come from here.
+
+use std::fmt;
+
+use crate::view::{Operand, View};
+
+/// A kernel of `kernels/`: an entry point and its bindings, which are numbered from 1 on in this
+/// order. Binding 0 holds the parameters.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kernel {
+    /// The file's name without its extension.
+    pub file: &'static str,
+    /// The entry point.
+    pub entry: &'static str,
+    /// The bindings from 1 on.
+    pub bindings: &'static [Access],
+}
+
+/// What a kernel does with a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// It writes, and may read.
+    Write,
+    /// It only reads. Declared `read_write` in the source, because the operand may lie in one
+    /// buffer with what is written; bound as read-only where it does not.
+    Read,
+    /// It reads the graph's run-time scalars, an array of i32.
+    Scalars,
+}
+
+/// Features of a device that kernels have variants for, and variants that a node chooses.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Features(u8);
+
+impl Features {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// Operations over subgroups.
+    pub const SUBGROUPS: Self = Self(1);
+    /// Arithmetic in f16.
+    pub const F16: Self = Self(1 << 1);
+    /// Cooperative matrices.
+    pub const MATRICES: Self = Self(1 << 2);
+    /// Results of 16 bits: a choice of the node, not of the device.
+    pub(crate) const NARROW: Self = Self(1 << 3);
+
+    /// The names in the order of the bits, as kernels write them.
+    const NAMES: [&str; 4] = ["subgroups", "f16", "matrices", "narrow"];
+
+    /// Those of either.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those of both.
+    pub const fn among(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those of `self` that aren't in `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The names of those here.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = Self::NAMES.into_iter().enumerate();
+        names.filter_map(move |(bit, name)| (self.0 & 1 << bit != 0).then_some(name))
+    }
+
+    /// Whether all of `other` are here.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+/// Parameters as a kernel's uniform struct has them: vectors and views at multiples of 16 bytes,
+/// numbers at multiples of 4.
+#[derive(Debug, Default)]
+pub(crate) struct Params(Vec<u8>);
+
+impl Params {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A `vec4<u32>`.
+    pub fn vec4(mut self, vector: [u32; 4]) -> Self {
+        self.align();
+        self.0.extend_from_slice(bytemuck::bytes_of(&vector));
+        self
+    }
+
+    /// A `vec4<f32>`.
+    pub fn floats(self, vector: [f32; 4]) -> Self {
+        self.vec4(vector.map(f32::to_bits))
+    }
+
+    /// A `View`.
+    pub fn view(mut self, view: View) -> Self {
+        self.align();
+        self.0.extend_from_slice(bytemuck::bytes_of(&view));
+        self
+    }
+
+    /// A `u32`.
+    pub fn u32(mut self, value: u32) -> Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// An `f32`.
+    pub fn f32(self, value: f32) -> Self {
+        self.u32(value.to_bits())
+    }
+
+    /// The bytes of the struct.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.align();
+        self.0
+    }
+
+    fn align(&mut self) {
+        self.0.resize(self.0.len().next_multiple_of(16), 0);
+    }
+}
+
+/// One launch of a kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Dispatch {
+    pub kernel: &'static Kernel,
+    /// The variant, of the features that the kernel has variants for.
+    pub features: Features,
+    /// Values of the kernel's pipeline-overridable constants.
+    pub constants: Vec<(&'static str, u32)>,
+    /// The parameters, laid out as the kernel's uniform struct.
+    pub params: Vec<u8>,
+    /// The operands of the bindings but [`Access::Scalars`], in their order.
+    pub operands: Vec<Operand>,
+    /// How many workgroups run.
+    pub workgroups: u32,
+}
+
+/// Workgroups as a grid that no dimension of exceeds `limit`. The grid may have a few workgroups
+/// more than asked for: kernels check.
+pub(crate) fn grid(workgroups: u32, limit: u32) -> [u32; 3] {
+    let rows = workgroups.div_ceil(limit.max(1)).max(1);
+    [workgroups.div_ceil(rows), rows, 1]
+}
+
+/// A kernel file with its texts.
+pub(crate) struct Source {
+    name: &'static str,
+    /// The features that it has variants for.
+    features: u8,
+    texts: &'static [(u8, &'static str)],
+}
+
+static SOURCES: &[Source] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+
+/// The features that a kernel file has variants for, and its WGSL text in the variant of
+/// `features`; `None` if there is no such file.
+pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'static str)> {
+    let source = SOURCES.iter().find(|source| source.name == file)?;
+    let wanted = features.0 & source.features;
+    let text = source.texts.iter().find(|(bits, _)| *bits == wanted)?;
+    Some((Features(wanted), text.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_hold_all_workgroups_within_the_limit() {
+        for workgroups in [0, 1, 2, 65_535, 65_536, 1_000_000, u32::MAX / 2] {
+            let [x, y, z] = grid(workgroups, 65_535);
+            assert!(x <= 65_535 && y <= 65_535 && z == 1);
+            let all = u64::from(x) * u64::from(y);
+            assert!((u64::from(workgroups)..u64::from(workgroups) + u64::from(y)).contains(&all));
+        }
+    }
+}

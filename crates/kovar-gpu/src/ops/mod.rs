@@ -1,0 +1,104 @@
+//! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
+//! is planned into dispatches; [`supports`] and [`plan`] read the same row.
+
+mod elementwise;
+mod unary;
+
+use kovar_core::backend::{Reason, Support};
+use kovar_core::error::DeviceError;
+use kovar_core::ops::Op;
+use kovar_core::{DType, NodeRef, Value};
+
+use crate::backend::Shared;
+use crate::kernel::Dispatch;
+use crate::program::Resolver;
+use crate::seam::Caps;
+
+/// The floats that kernels compute with.
+const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+const F32: &[DType] = &[DType::F32];
+const I32: &[DType] = &[DType::I32];
+
+type Planned = Result<Vec<Dispatch>, DeviceError>;
+
+/// A row of the table.
+struct Entry {
+    /// What operand `i` may be.
+    operands: fn(&Op, usize) -> &'static [DType],
+    /// What the result may be.
+    result: fn(&Op) -> &'static [DType],
+    /// Why a device cannot run a node whose dtypes are right; `None` if it can.
+    refuses: fn(&Caps, NodeRef<'_>) -> Option<Reason>,
+    /// Plans a node that is supported and whose result is not empty.
+    plan: fn(&Resolver<'_>, NodeRef<'_>) -> Planned,
+}
+
+/// The table.
+fn entry(op: &Op) -> Option<&'static Entry> {
+    Some(match op {
+        Op::Unary(_) => &unary::ENTRY,
+        _ => return None,
+    })
+}
+
+/// Whether the table has a kernel for a node.
+pub(crate) fn supports(caps: &Caps, node: NodeRef<'_>) -> Support {
+    let op = node.op();
+    let Some(entry) = entry(op) else {
+        return Support::No(Reason::Op { op: op.name() });
+    };
+    let refuse = |operand, value: &Value| {
+        Support::No(Reason::DType {
+            op: op.name(),
+            operand,
+            dtype: value.dtype,
+        })
+    };
+    for (i, value) in node.inputs().enumerate() {
+        if !(entry.operands)(op, i).contains(&value.dtype) {
+            return refuse(op.operand_name(i), value);
+        }
+    }
+    if !(entry.result)(op).contains(&node.output().dtype) {
+        return refuse("result", node.output());
+    }
+    (entry.refuses)(caps, node).map_or(Support::Yes, Support::No)
+}
+
+/// The dispatches of a node; none if nothing is written.
+pub(crate) fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    if let Support::No(reason) = supports(resolver.shared.device.caps(), node) {
+        return Err(unsupported(resolver.shared, reason));
+    }
+    let entry = entry(node.op()).ok_or_else(|| no_kernel(resolver.shared, node))?;
+    if node.writes().all(|value| value.layout.elements() == 0) {
+        return Ok(Vec::new());
+    }
+    (entry.plan)(resolver, node)
+}
+
+fn unsupported(shared: &Shared, reason: Reason) -> DeviceError {
+    DeviceError::Unsupported {
+        device: shared.info.id.clone(),
+        reason,
+    }
+}
+
+/// The error for a node without a kernel, or with operands that the graph's checks exclude.
+pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
+    unsupported(
+        shared,
+        Reason::Op {
+            op: node.op().name(),
+        },
+    )
+}
+
+/// The number of a dtype in `shared/element.wgsl`.
+fn code(dtype: DType) -> u32 {
+    match dtype {
+        DType::F16 => 1,
+        DType::BF16 => 2,
+        _ => 0,
+    }
+}

@@ -1,0 +1,97 @@
+//! Operands of kernels: windows of device memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use kovar_core::{DType, Dims, Layout};
+
+use crate::seam;
+
+/// A value with the memory that its storage lies in.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    pub dtype: DType,
+    pub layout: Layout,
+    pub buffer: Arc<dyn seam::Buffer>,
+    /// The storage's first byte in the buffer.
+    pub storage: u64,
+}
+
+impl Operand {
+    /// The same elements, or some of them, under another layout.
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        Self {
+            layout,
+            ..self.clone()
+        }
+    }
+
+    /// The bytes from the first to the last element, in the buffer. A block dtype's are whole
+    /// blocks.
+    pub fn bytes(&self) -> Range<u64> {
+        let span = self.layout.span();
+        let bytes = |elements: usize, up: bool| {
+            let len = self.dtype.block_len();
+            let blocks = if up {
+                elements.div_ceil(len)
+            } else {
+                elements / len
+            };
+            (blocks * self.dtype.block_bytes()) as u64
+        };
+        self.storage + bytes(span.start, false)..self.storage + bytes(span.end, true)
+    }
+
+    /// The range to bind: the operand's bytes, begun at a multiple of `alignment` bytes, a power
+    /// of two, in whole words; and the bytes from its start to the operand's first element.
+    pub fn binding(&self, alignment: u64) -> (Range<u64>, u64) {
+        let bytes = self.bytes();
+        let start = bytes.start & !(alignment - 1);
+        let end = bytes.end.next_multiple_of(4).max(start + 4);
+        (start..end, bytes.start - start)
+    }
+
+    /// Whether the window may be bound at once on a device with this limit.
+    pub fn fits(&self, alignment: u64, limit: u64) -> bool {
+        let (range, _) = self.binding(alignment);
+        range.end - range.start <= limit
+    }
+
+    /// The view for a kernel, of collapsed strides. Element offsets count from the binding's start.
+    pub fn view(&self, strides: &Dims, alignment: u64) -> View {
+        let (_, residual) = self.binding(alignment);
+        let elements =
+            residual / self.dtype.block_bytes().max(1) as u64 * self.dtype.block_len() as u64;
+        View::new(strides, elements)
+    }
+}
+
+/// A window as kernels see it: `View` of `shared/view.wgsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct View {
+    pub strides: [u32; 4],
+    pub offset: u32,
+    pad: [u32; 3],
+}
+
+impl View {
+    /// A view of up to four dims, in elements; a stride that is never taken may be any.
+    pub fn new(strides: &Dims, offset: u64) -> Self {
+        Self {
+            strides: four(strides, 0),
+            offset: offset as u32,
+            pad: [0; 3],
+        }
+    }
+}
+
+/// Up to four sizes or strides, filled up with `fill` in front.
+pub(crate) fn four(sizes: &Dims, fill: u32) -> [u32; 4] {
+    let mut all = [fill; 4];
+    for i in 0..sizes.rank().min(4) {
+        all[3 - i] = u32::try_from(sizes.from_end(i)).unwrap_or(u32::MAX);
+    }
+    all
+}
