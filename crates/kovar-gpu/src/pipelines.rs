@@ -29,7 +29,7 @@ impl Pipelines {
         read_only: &[bool],
     ) -> Result<Arc<dyn Pipeline>, SeamError> {
         let kernel = dispatch.kernel;
-        let allowed = device.caps().features.with(Features::NARROW);
+        let allowed = device.caps().features.with(Features::CHOICES);
         let missing = || SeamError::Invalid {
             what: format!("kernel {}", kernel.entry),
             message: "no such file".to_owned(),

@@ -2,6 +2,9 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod elementwise;
+mod gemm;
+mod matmul;
+mod product;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -16,6 +19,14 @@ use crate::seam::Caps;
 
 /// The floats that kernels compute with.
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// What factors of products may be.
+const FACTORS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 
@@ -36,6 +47,8 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Gemm(_) => &gemm::ENTRY,
+        Op::Matmul(_) => &matmul::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
@@ -94,11 +107,13 @@ pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
     )
 }
 
-/// The number of a dtype in `shared/element.wgsl`.
+/// The number of a dtype in `shared/element.wgsl` or `shared/factor.wgsl`.
 fn code(dtype: DType) -> u32 {
     match dtype {
         DType::F16 => 1,
         DType::BF16 => 2,
+        DType::F8E4M3 => 3,
+        DType::F8E5M2 => 4,
         _ => 0,
     }
 }
