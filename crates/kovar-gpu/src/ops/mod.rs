@@ -1,9 +1,13 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod elementwise;
 mod gemm;
 mod matmul;
+mod matmul_id;
 mod product;
 mod unary;
 
@@ -47,8 +51,11 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
