@@ -11,6 +11,7 @@ mod ops;
 mod pipelines;
 mod program;
 mod queue;
+mod scratch;
 mod seam;
 mod view;
 

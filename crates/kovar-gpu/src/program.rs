@@ -11,6 +11,7 @@ use kovar_core::{NodeRef, Value};
 use crate::backend::Shared;
 use crate::kernel::{Access, Dispatch, grid};
 use crate::ops;
+use crate::scratch;
 use crate::seam::{self, BindGroup, BufferRange, BufferUse, Command, Pipeline};
 use crate::view::Operand;
 
@@ -66,6 +67,8 @@ impl GpuProgram {
             dispatches.extend(planned);
         }
         let max_scalars: Vec<i32> = segment.graph.scalars().iter().map(|s| s.max).collect();
+        let scratch_bytes = scratch::place(shared.device.as_ref(), &mut dispatches)
+            .map_err(|error| shared.failed("a program", error))?;
         let (steps, scalars, own_bytes) = prepare(shared, &dispatches, max_scalars.len())?;
         Ok(Self {
             shared: shared.clone(),
@@ -73,7 +76,7 @@ impl GpuProgram {
             kernels,
             scalars,
             max_scalars,
-            own_bytes,
+            own_bytes: own_bytes + scratch_bytes,
             _buffers: buffers,
         })
     }

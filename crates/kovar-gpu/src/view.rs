@@ -77,6 +77,14 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// A view of these strides from the binding's start on.
+    pub fn of(strides: [u32; 4]) -> Self {
+        Self {
+            strides,
+            ..Self::default()
+        }
+    }
+
     /// A view of up to four dims, in elements; a stride that is never taken may be any.
     pub fn new(strides: &Dims, offset: u64) -> Self {
         Self {

@@ -2,6 +2,8 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod elementwise;
+mod reduce;
+mod rows;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -36,6 +38,7 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Reduce(_) => &reduce::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
@@ -92,6 +95,13 @@ pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
             op: node.op().name(),
         },
     )
+}
+
+/// The reason for refusing a node whose attributes are of a kind that no kernel knows.
+fn unknown(node: NodeRef<'_>) -> Reason {
+    Reason::Op {
+        op: node.op().name(),
+    }
 }
 
 /// The number of a dtype in `shared/element.wgsl`.
