@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use kovar_core::{DType, Dims, Layout};
 
-use crate::seam;
+use crate::seam::{self, Caps};
 
 /// A value with the memory that its storage lies in.
 #[derive(Clone, Debug)]
@@ -56,6 +56,13 @@ impl Operand {
     pub fn fits(&self, alignment: u64, limit: u64) -> bool {
         let (range, _) = self.binding(alignment);
         range.end - range.start <= limit
+    }
+
+    /// The view of a vector, or of the last dim, as the innermost; `None` if it is too large.
+    pub fn vector(&self, caps: &Caps) -> Option<View> {
+        let fits = self.fits(caps.binding_alignment, caps.max_binding_bytes);
+        let stride = Dims::new(&[self.layout.stride_from_end(0)])?;
+        fits.then(|| self.view(&stride, caps.binding_alignment))
     }
 
     /// The view for a kernel, of collapsed strides. Element offsets count from the binding's start.

@@ -2,7 +2,9 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod elementwise;
+mod l2_norm;
 mod reduce;
+mod rms_norm;
 mod rows;
 mod unary;
 
@@ -38,7 +40,9 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
+        Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
