@@ -2,7 +2,9 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod elementwise;
+mod group_norm;
 mod l2_norm;
+mod layer_norm;
 mod reduce;
 mod rms_norm;
 mod rows;
@@ -40,7 +42,9 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
+        Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Unary(_) => &unary::ENTRY,

@@ -19,7 +19,7 @@ pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
     result: |_| FLOATS,
     refuses: |caps, node| match kind(node.op()) {
-        Some(_) => refuse_rows(caps, node, 1),
+        Some(_) => refuse_rows(caps, node),
         None => Some(super::unknown(node)),
     },
     plan,

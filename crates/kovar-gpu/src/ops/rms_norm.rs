@@ -17,7 +17,7 @@ static KERNEL: Kernel = Kernel {
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
     result: |_| FLOATS,
-    refuses: |caps, node| refuse_rows(caps, node, 1),
+    refuses: refuse_rows,
     plan,
 };
 

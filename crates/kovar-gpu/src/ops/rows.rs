@@ -85,6 +85,16 @@ impl Split {
         }
     }
 
+    /// Groups, which always go by chunks.
+    pub fn of_group(n: u32) -> Self {
+        let chunk = CHUNK.max(n.div_ceil(MAX_CHUNKS).next_multiple_of(256));
+        Self {
+            chunk,
+            chunks: n.div_ceil(chunk).max(1),
+            ..Self::of(n)
+        }
+    }
+
     /// Rows that are not cut.
     pub fn whole(n: u32) -> Self {
         Self {
@@ -217,16 +227,25 @@ fn cut(
     Some(())
 }
 
-/// Refuses operands of which a row, the last `n_dims` dims, is too large for a binding.
-pub(super) fn refuse_rows(caps: &Caps, node: NodeRef<'_>, n_dims: usize) -> Option<Reason> {
+/// Refuses operands of which a row, along the last dim, is too large for a binding.
+pub(super) fn refuse_rows(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
+    refuse_large(caps, node, |layout| {
+        let outer = layout.dims().rank().saturating_sub(1);
+        (0..outer).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
+    })
+}
+
+/// Refuses operands of which the part `of` their layout, which kernels take at once, is too large
+/// for a binding.
+pub(super) fn refuse_large(
+    caps: &Caps,
+    node: NodeRef<'_>,
+    of: impl Fn(&Layout) -> Option<Layout>,
+) -> Option<Reason> {
     let too_large = |value: &Value| {
-        let dims = value.dims();
-        let last = (0..n_dims.min(dims.rank())).map(|i| {
-            let steps = dims.from_end(i).saturating_sub(1);
-            steps.saturating_mul(value.layout.stride_from_end(i))
-        });
-        let elements = last.fold(1usize, |all, steps| all.saturating_add(steps));
-        let bytes = elements.saturating_mul(value.dtype.block_bytes()) as u64;
+        // Of an empty operand there is no part.
+        let span = of(&value.layout).map_or(0, |part| part.span().len());
+        let bytes = span.saturating_mul(value.dtype.block_bytes()) as u64;
         bytes.saturating_add(caps.binding_alignment) > caps.max_binding_bytes
     };
     let op = node.op();
