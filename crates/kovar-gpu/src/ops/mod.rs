@@ -1,6 +1,7 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod argmax;
 mod elementwise;
 mod group_norm;
 mod l2_norm;
@@ -8,6 +9,7 @@ mod layer_norm;
 mod reduce;
 mod rms_norm;
 mod rows;
+mod softmax;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -42,11 +44,13 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Argmax(_) => &argmax::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
+        Op::Softmax(_) => &softmax::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
