@@ -2,14 +2,18 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod argmax;
+mod cumsum;
 mod elementwise;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
 mod reduce;
 mod rms_norm;
+mod rope;
+mod rope_apply;
 mod rows;
 mod softmax;
+mod turn;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -45,11 +49,14 @@ struct Entry {
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Argmax(_) => &argmax::ENTRY,
+        Op::Cumsum(_) => &cumsum::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
+        Op::Rope(_) => &rope::ENTRY,
+        Op::RopeApply(_) => &rope_apply::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
