@@ -41,6 +41,7 @@ impl Pipelines {
         for access in kernel.bindings {
             bindings.push(match access {
                 Access::Scalars => BindingKind::Read,
+                Access::UniformScalars => BindingKind::Uniform,
                 Access::Write => {
                     operands.next();
                     BindingKind::Write

@@ -9,7 +9,7 @@ use kovar_core::error::DeviceError;
 use kovar_core::{NodeRef, Value};
 
 use crate::backend::Shared;
-use crate::kernel::{Access, Dispatch, grid};
+use crate::kernel::{Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
 use crate::ops;
 use crate::scratch;
 use crate::seam::{self, BindGroup, BufferRange, BufferUse, Command, Pipeline};
@@ -143,12 +143,15 @@ fn prepare(
     if !params.is_empty() {
         device.write(&params_buffer, 0, &params).map_err(failed)?;
     }
-    let reads_scalars = |dispatch: &Dispatch| dispatch.kernel.bindings.contains(&Access::Scalars);
+    let reads_scalars = |dispatch: &Dispatch| {
+        let mut bindings = dispatch.kernel.bindings.iter();
+        bindings.any(|access| !access.is_operand())
+    };
     let scalars = match dispatches.iter().any(reads_scalars) {
         true => {
-            own_bytes += n_scalars * size_of::<i32>();
-            let bytes = n_scalars.max(1) * size_of::<i32>();
-            let buffer = device.create_buffer(bytes as u64, BufferUse::Storage);
+            let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
+            own_bytes += bytes;
+            let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
             Some(buffer.map_err(failed)?)
         }
         false => None,
@@ -171,6 +174,10 @@ fn prepare(
                 (Access::Scalars, Some(scalars)) => BufferRange {
                     buffer: scalars.clone(),
                     bytes: 0..scalars.len(),
+                },
+                (Access::UniformScalars, Some(scalars)) => BufferRange {
+                    buffer: scalars.clone(),
+                    bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
                 },
                 _ => {
                     let operand = operands.next().ok_or_else(|| {
@@ -204,7 +211,7 @@ fn read_only(dispatch: &Dispatch) -> Vec<bool> {
         .kernel
         .bindings
         .iter()
-        .filter(|access| **access != Access::Scalars);
+        .filter(|access| access.is_operand());
     let accessed: Vec<_> = accesses.zip(&dispatch.operands).collect();
     let written = |operand: &Operand| {
         accessed.iter().any(|(access, other)| {

@@ -15,6 +15,7 @@ mod rows;
 mod softmax;
 mod turn;
 mod unary;
+mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -59,6 +60,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::RopeApply(_) => &rope_apply::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })
 }

@@ -23,7 +23,15 @@ const CHUNK: u32 = 4096;
 const MAX_CHUNKS: u32 = 1024;
 
 /// The names of the constants that tell operands' dtypes, the result's first.
-const DTYPES: [&str; 5] = ["OUT_DTYPE", "A_DTYPE", "B_DTYPE", "C_DTYPE", "D_DTYPE"];
+const DTYPES: [&str; 7] = [
+    "OUT_DTYPE",
+    "A_DTYPE",
+    "B_DTYPE",
+    "C_DTYPE",
+    "D_DTYPE",
+    "E_DTYPE",
+    "F_DTYPE",
+];
 
 /// Operands that agree in all dims but the last, in the form that kernels take: three outer dims.
 pub(super) struct Rows {
