@@ -2,6 +2,7 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod argmax;
+mod argsort;
 mod cumsum;
 mod elementwise;
 mod group_norm;
@@ -50,6 +51,7 @@ struct Entry {
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Argmax(_) => &argmax::ENTRY,
+        Op::Argsort(_) => &argsort::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
