@@ -27,7 +27,19 @@ pub(crate) enum Access {
     Read,
     /// It reads the graph's run-time scalars, an array of i32.
     Scalars,
+    /// It reads the first [`MAX_UNIFORM_SCALARS`] of them, in a uniform buffer, as vectors.
+    UniformScalars,
 }
+
+impl Access {
+    /// Whether it is of an operand of the dispatch.
+    pub fn is_operand(self) -> bool {
+        matches!(self, Access::Read | Access::Write)
+    }
+}
+
+/// How many run-time scalars [`Access::UniformScalars`] has.
+pub(crate) const MAX_UNIFORM_SCALARS: usize = 64;
 
 /// Features of a device that kernels have variants for, and variants that a node chooses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -183,7 +195,7 @@ pub(crate) struct Dispatch {
     pub constants: Vec<(&'static str, u32)>,
     /// The parameters, laid out as the kernel's uniform struct.
     pub params: Vec<u8>,
-    /// The operands of the bindings but [`Access::Scalars`], in their order.
+    /// The operands of the bindings that aren't scalars, in their order.
     pub operands: Vec<Operand>,
     /// How many workgroups run.
     pub workgroups: u32,

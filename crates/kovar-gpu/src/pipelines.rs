@@ -36,6 +36,7 @@ impl Key {
         for access in kernel.bindings {
             bindings.push(match access {
                 Access::Scalars => BindingKind::Read,
+                Access::UniformScalars => BindingKind::Uniform,
                 Access::Write => {
                     operands.next();
                     BindingKind::Write

@@ -1,8 +1,22 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod argmax;
+mod argsort;
+mod cumsum;
 mod elementwise;
+mod group_norm;
+mod l2_norm;
+mod layer_norm;
+mod reduce;
+mod rms_norm;
+mod rope;
+mod rope_apply;
+mod rows;
+mod softmax;
+mod turn;
 mod unary;
+mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -36,7 +50,19 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Argmax(_) => &argmax::ENTRY,
+        Op::Argsort(_) => &argsort::ENTRY,
+        Op::Cumsum(_) => &cumsum::ENTRY,
+        Op::GroupNorm(_) => &group_norm::ENTRY,
+        Op::L2Norm(_) => &l2_norm::ENTRY,
+        Op::LayerNorm(_) => &layer_norm::ENTRY,
+        Op::Reduce(_) => &reduce::ENTRY,
+        Op::RmsNorm(_) => &rms_norm::ENTRY,
+        Op::Rope(_) => &rope::ENTRY,
+        Op::RopeApply(_) => &rope_apply::ENTRY,
+        Op::Softmax(_) => &softmax::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })
 }
@@ -92,6 +118,13 @@ pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
             op: node.op().name(),
         },
     )
+}
+
+/// The reason for refusing a node whose attributes are of a kind that no kernel knows.
+fn unknown(node: NodeRef<'_>) -> Reason {
+    Reason::Op {
+        op: node.op().name(),
+    }
 }
 
 /// The number of a dtype in `shared/element.wgsl`.
