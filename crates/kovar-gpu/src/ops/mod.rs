@@ -1,7 +1,10 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod binary;
 mod elementwise;
+mod glu;
+mod scale;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -36,6 +39,9 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Binary(_) => &binary::ENTRY,
+        Op::Glu(_) => &glu::ENTRY,
+        Op::Scale(_) => &scale::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
