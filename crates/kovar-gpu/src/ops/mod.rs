@@ -2,8 +2,14 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod binary;
+mod concat;
+mod copy;
 mod elementwise;
 mod glu;
+mod pad;
+mod pieces;
+mod rearrange;
+mod repeat;
 mod scale;
 mod unary;
 
@@ -21,6 +27,9 @@ use crate::seam::Caps;
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
+
+/// Invocations of a workgroup, where nothing speaks for another number.
+const WORKGROUP: u32 = 256;
 
 type Planned = Result<Vec<Dispatch>, DeviceError>;
 
@@ -40,7 +49,11 @@ struct Entry {
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Binary(_) => &binary::ENTRY,
+        Op::Concat(_) => &concat::ENTRY,
+        Op::Copy(_) => &copy::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
+        Op::Pad(_) => &pad::ENTRY,
+        Op::Repeat(_) => &repeat::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
