@@ -5,12 +5,15 @@ mod binary;
 mod concat;
 mod copy;
 mod elementwise;
+mod get_rows;
 mod glu;
 mod pad;
 mod pieces;
 mod rearrange;
 mod repeat;
 mod scale;
+mod set_rows;
+mod token_shift;
 mod unary;
 
 use kovar_core::backend::{Reason, Support};
@@ -51,10 +54,13 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
+        Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
+        Op::SetRows(_) => &set_rows::ENTRY,
+        Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
     })
