@@ -3,17 +3,29 @@
 
 mod argmax;
 mod argsort;
+mod binary;
+mod concat;
+mod copy;
 mod cumsum;
 mod elementwise;
+mod get_rows;
+mod glu;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
+mod pad;
+mod pieces;
+mod rearrange;
 mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
 mod rows;
+mod scale;
+mod set_rows;
 mod softmax;
+mod token_shift;
 mod turn;
 mod unary;
 mod wkv7;
@@ -32,6 +44,9 @@ use crate::seam::Caps;
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
+
+/// Invocations of a workgroup, where nothing speaks for another number.
+const WORKGROUP: u32 = 256;
 
 type Planned = Result<Vec<Dispatch>, DeviceError>;
 
@@ -52,15 +67,25 @@ fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Argmax(_) => &argmax::ENTRY,
         Op::Argsort(_) => &argsort::ENTRY,
+        Op::Binary(_) => &binary::ENTRY,
+        Op::Concat(_) => &concat::ENTRY,
+        Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
+        Op::GetRows(_) => &get_rows::ENTRY,
+        Op::Glu(_) => &glu::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
+        Op::Pad(_) => &pad::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
+        Op::Repeat(_) => &repeat::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
         Op::RopeApply(_) => &rope_apply::ENTRY,
+        Op::Scale(_) => &scale::ENTRY,
+        Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
