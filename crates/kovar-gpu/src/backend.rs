@@ -41,6 +41,7 @@ pub struct GpuOptions {
     pub cache_folder: Option<PathBuf>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
+    pub(crate) emulates_matrices: bool,
 }
 
 impl GpuOptions {
@@ -83,6 +84,14 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn virtual_id(mut self, id: u32) -> Self {
         self.virtual_id = id;
+        self
+    }
+
+    /// Computes on the device as if it had cooperative matrices, slowly, so that tests of what is
+    /// done with them need no such device.
+    #[doc(hidden)]
+    pub fn emulate_matrices(mut self) -> Self {
+        self.emulates_matrices = true;
         self
     }
 
@@ -258,9 +267,11 @@ impl GpuBackend {
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
         let id = options.id.unwrap_or_else(|| opened.info.id.clone());
-        let device: Arc<dyn Device> = match options.masked == Features::NONE {
-            true => opened.device.clone(),
-            false => Arc::new(Masked::new(opened.device.clone(), options.masked)),
+        let masked = || Masked::new(opened.device.clone(), options.masked);
+        let device: Arc<dyn Device> = match options.emulates_matrices {
+            true => Arc::new(masked().emulating_matrices()),
+            false if options.masked == Features::NONE => opened.device.clone(),
+            false => Arc::new(masked()),
         };
         let shared = Shared {
             owner: opened.owner.clone(),

@@ -24,6 +24,12 @@ impl Masked {
         let caps = device.caps().clone().without(masked);
         Self { device, caps }
     }
+
+    /// The device with matrices that invocations emulate.
+    pub(crate) fn emulating_matrices(mut self) -> Self {
+        self.caps = self.caps.emulating_matrices();
+        self
+    }
 }
 
 impl Device for Masked {
