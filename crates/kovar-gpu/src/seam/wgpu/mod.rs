@@ -66,8 +66,7 @@ pub(crate) fn adapters() -> Vec<(AdapterKey, Adapter)> {
     for adapter in found {
         let info = adapter.get_info();
         let known = listed.iter().any(|(key, _)| {
-            key.backend != info.backend
-                && (key.vendor, key.device) == (info.vendor, info.device)
+            key.backend != info.backend && (key.vendor, key.device) == (info.vendor, info.device)
         });
         if known {
             continue;
