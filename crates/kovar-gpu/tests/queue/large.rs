@@ -2,6 +2,8 @@
 
 use kovar_core::backend::Backend;
 
+use kovar_gpu::{GpuBackend, GpuOptions};
+
 use super::device;
 
 /// Checks single bytes of a buffer.
@@ -36,6 +38,25 @@ fn fills_and_copies_cover_more_than_a_binding() {
         &backend,
         &buffer,
         &[(len - 2, 0), (len - 1, 0xab), (128 << 20, 0x5c)],
+    );
+}
+
+#[test]
+fn reads_and_writes_cover_more_than_the_rings() {
+    // With the usual rings of 64 MiB, and readback buffers of as much at most.
+    let backend = GpuBackend::new(GpuOptions::new().virtual_id(15)).unwrap();
+    let len = (70 << 20) + 5;
+    let buffer = backend.alloc_zeroed(len + 8).unwrap();
+    let bytes: Vec<u8> = (0..len).map(|i| (i ^ (i >> 9)) as u8).collect();
+    let queue = backend.queue();
+    queue.write(&buffer, 3, &bytes).unwrap();
+    let ticket = queue.read(&buffer, 3, len).unwrap();
+    queue.fill(&buffer, 0, len, 0xff).unwrap();
+    assert!(ticket.wait().unwrap() == bytes);
+    check(
+        &backend,
+        &buffer,
+        &[(len - 1, 0xff), (len + 2, bytes[len - 1]), (len + 3, 0)],
     );
 }
 

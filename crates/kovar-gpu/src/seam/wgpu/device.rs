@@ -494,6 +494,9 @@ impl Device for WgpuDevice {
                 timeout: Some(timeout),
             },
         );
+        if let Err(SeamError::Lost { reason }) = &waited {
+            locked(&self.lost).get_or_insert_with(|| reason.clone());
+        }
         if let Some(reason) = self.lost() {
             return Err(lost(reason));
         }
