@@ -27,7 +27,19 @@ pub(crate) enum Access {
     Read,
     /// It reads the graph's run-time scalars, an array of i32.
     Scalars,
+    /// It reads the first [`MAX_UNIFORM_SCALARS`] of them, in a uniform buffer, as vectors.
+    UniformScalars,
 }
+
+impl Access {
+    /// Whether it is of an operand of the dispatch.
+    pub fn is_operand(self) -> bool {
+        matches!(self, Access::Read | Access::Write)
+    }
+}
+
+/// How many run-time scalars [`Access::UniformScalars`] has.
+pub(crate) const MAX_UNIFORM_SCALARS: usize = 64;
 
 /// Features of a device that kernels have variants for, and variants that a node chooses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -46,9 +58,14 @@ impl Features {
     pub const MATRICES: Self = Self(1 << 2);
     /// Results of 16 bits: a choice of the node, not of the device.
     pub(crate) const NARROW: Self = Self(1 << 3);
+    /// Operands that are read in runs of 16 bytes: a choice of the node.
+    pub(crate) const WIDE: Self = Self(1 << 4);
+
+    /// Those that a node chooses.
+    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE);
 
     /// The names in the order of the bits, as kernels write them.
-    const NAMES: [&str; 4] = ["subgroups", "f16", "matrices", "narrow"];
+    const NAMES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
 
     /// Those of either.
     pub const fn with(self, other: Self) -> Self {
@@ -187,7 +204,7 @@ pub(crate) struct Dispatch {
     pub constants: Vec<(&'static str, u32)>,
     /// The parameters, laid out as the kernel's uniform struct.
     pub params: Vec<u8>,
-    /// The operands of the bindings but [`Access::Scalars`], in their order.
+    /// The operands of the bindings that aren't scalars, in their order.
     pub operands: Vec<Operand>,
     /// How many workgroups run.
     pub workgroups: u32,

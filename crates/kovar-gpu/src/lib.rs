@@ -13,6 +13,7 @@ mod pipelines;
 mod profile;
 mod program;
 mod queue;
+mod scratch;
 mod seam;
 mod view;
 

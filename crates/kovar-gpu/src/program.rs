@@ -9,10 +9,11 @@ use kovar_core::error::DeviceError;
 use kovar_core::{NodeRef, Value};
 
 use crate::backend::{Shared, estimate};
-use crate::kernel::{Access, Dispatch, grid};
+use crate::kernel::{Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
 use crate::ops;
 use crate::pipelines::Key;
 use crate::queue::Launch;
+use crate::scratch;
 use crate::seam::{self, BindGroup, BufferRange, BufferUse, Pipeline};
 use crate::view::Operand;
 
@@ -83,7 +84,11 @@ impl GpuProgram {
             }));
         }
         let max_scalars: Vec<i32> = segment.graph.scalars().iter().map(|s| s.max).collect();
-        let ready = Ready::new(shared, &dispatches, max_scalars.len())?;
+        let all = dispatches.iter_mut().map(|planned| &mut planned.dispatch);
+        let scratch_bytes = scratch::place(shared.device.as_ref(), all)
+            .map_err(|error| shared.failed("a program", error))?;
+        let mut ready = Ready::new(shared, &dispatches, max_scalars.len())?;
+        ready.own_bytes += scratch_bytes;
         Ok(Self {
             shared: shared.clone(),
             ready,
@@ -136,13 +141,15 @@ impl Ready {
         let failed = |error| shared.failed("a program", error);
         let mut own_bytes = 0;
         let params = Parameters::write(shared, planned, &mut own_bytes)?;
-        let reads_scalars =
-            |planned: &Planned| planned.dispatch.kernel.bindings.contains(&Access::Scalars);
+        let reads_scalars = |planned: &Planned| {
+            let mut bindings = planned.dispatch.kernel.bindings.iter();
+            bindings.any(|access| !access.is_operand())
+        };
         let scalars = match planned.iter().any(reads_scalars) {
             true => {
-                let bytes = n_scalars.max(1) * size_of::<i32>();
+                let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
                 own_bytes += bytes;
-                let buffer = device.create_buffer(bytes as u64, BufferUse::Storage);
+                let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
                 Some(buffer.map_err(failed)?)
             }
             false => None,
@@ -169,6 +176,10 @@ impl Ready {
                     (Access::Scalars, Some(scalars)) => BufferRange {
                         buffer: scalars.clone(),
                         bytes: 0..scalars.len(),
+                    },
+                    (Access::UniformScalars, Some(scalars)) => BufferRange {
+                        buffer: scalars.clone(),
+                        bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
                     },
                     _ => {
                         let operand = operands.next().ok_or_else(|| {
@@ -254,7 +265,7 @@ fn read_only(dispatch: &Dispatch) -> Vec<bool> {
         .kernel
         .bindings
         .iter()
-        .filter(|access| **access != Access::Scalars);
+        .filter(|access| access.is_operand());
     let accessed: Vec<_> = accesses.zip(&dispatch.operands).collect();
     let written = |operand: &Operand| {
         accessed.iter().any(|(access, other)| {

@@ -42,6 +42,8 @@ pub(crate) enum BufferUse {
     Storage,
     /// Parameters of kernels.
     Uniform,
+    /// Run-time scalars, which kernels read as storage or as uniforms.
+    Scalars,
     /// Host memory on its way to the device. It begins mapped.
     Upload,
     /// Device memory on its way to the host.

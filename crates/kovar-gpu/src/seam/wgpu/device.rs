@@ -304,6 +304,7 @@ impl Device for WgpuDevice {
         let usages = match usage {
             BufferUse::Storage => Usages::STORAGE | copies,
             BufferUse::Uniform => Usages::UNIFORM | Usages::COPY_DST,
+            BufferUse::Scalars => Usages::STORAGE | Usages::UNIFORM | Usages::COPY_DST,
             BufferUse::Upload => Usages::MAP_WRITE | Usages::COPY_SRC,
             BufferUse::Readback => Usages::MAP_READ | Usages::COPY_DST,
         };
