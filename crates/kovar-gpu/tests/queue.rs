@@ -44,7 +44,8 @@ fn settle(backend: &dyn Backend) {
     queue.wait(queue.fence().unwrap()).unwrap();
 }
 
-/// A program that negates `n` f32 values at `offset` of a buffer, `times` times.
+/// A program that negates `n` f32 values at `offset` of a buffer, `times` times. Devices may turn
+/// NaN and subnormal numbers into others.
 fn negations(
     backend: &dyn Backend,
     buffer: &Buffer,
@@ -63,6 +64,31 @@ fn negations(
     let buffer = buffer.clone();
     let storage = graph.value(x).unwrap().storage;
     memory.bind(storage, Binding { buffer, offset });
+    let nodes: Vec<_> = graph.node_ids().collect();
+    let segment = Segment {
+        graph: &graph,
+        nodes: &nodes,
+    };
+    backend.compile(segment, &memory).unwrap()
+}
+
+/// A program that copies `n` words between places of buffers.
+fn word_copy(
+    backend: &dyn Backend,
+    from: (&Buffer, usize),
+    to: (&Buffer, usize),
+    n: usize,
+) -> Arc<dyn Program> {
+    let mut graph = Graph::new();
+    let x = graph.temp("x", DType::I32, &[n]).unwrap();
+    let y = graph.temp("y", DType::I32, &[n]).unwrap();
+    graph.copy_into(x, y).unwrap();
+    let mut memory = MemoryMap::new();
+    for (value, (buffer, offset)) in [(x, from), (y, to)] {
+        let buffer = buffer.clone();
+        let storage = graph.value(value).unwrap().storage;
+        memory.bind(storage, Binding { buffer, offset });
+    }
     let nodes: Vec<_> = graph.node_ids().collect();
     let segment = Segment {
         graph: &graph,

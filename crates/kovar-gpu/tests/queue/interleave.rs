@@ -7,15 +7,22 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng};
 use std::sync::Arc;
 
-use super::{device, negate, negations, read, settle};
+use super::{device, read, settle, word_copy};
 
 /// Buffers with their expected bytes, and programs on parts of them.
 struct Model {
     buffers: Vec<(Buffer, Vec<u8>)>,
-    /// A program, its buffer, its first byte and how many it negates.
-    programs: Vec<(Arc<dyn Program>, usize, usize, usize)>,
+    programs: Vec<Copying>,
     /// Reads on their way and what they must bring.
     tickets: Vec<(Box<dyn ReadTicket>, Vec<u8>)>,
+}
+
+/// A program that copies bytes of one buffer to another or to its own.
+struct Copying {
+    program: Arc<dyn Program>,
+    from: (usize, usize),
+    to: (usize, usize),
+    len: usize,
 }
 
 const SIZES: [usize; 4] = [4 << 10, 9001, 1026, 3];
@@ -28,19 +35,15 @@ impl Model {
             .collect();
         let programs = (0..4)
             .map(|i| {
-                let at = i % 3;
-                let room = SIZES[at] / 4;
-                let offset = 256 * rng.random_range(0..4usize);
-                let n = rng
-                    .random_range(1..=room.saturating_sub(offset / 4).max(1))
-                    .min(64);
-                let offset = if offset + n * 4 > SIZES[at] {
-                    0
-                } else {
-                    offset
-                };
-                let program = negations(backend, &buffers[at].0, offset, n, 1);
-                (program, at, offset, n * 4)
+                let (from, to) = ((i % 3, 0), ((i + i / 3) % 3, 512));
+                let n = rng.random_range(1..=128);
+                let place = |(at, offset): (usize, usize)| (&buffers[at].0, offset);
+                Copying {
+                    program: word_copy(backend, place(from), place(to), n),
+                    from,
+                    to,
+                    len: n * 4,
+                }
             })
             .collect();
         Self {
@@ -99,9 +102,15 @@ impl Model {
             }
             4 => {
                 let which = rng.random_range(0..self.programs.len());
-                let (program, at, start, len) = &self.programs[which];
+                let Copying {
+                    program,
+                    from: (from, start),
+                    to: (to, end),
+                    len,
+                } = &self.programs[which];
                 queue.launch(program.as_ref(), &[]).unwrap();
-                negate(&mut self.buffers[*at].1[*start..start + len]);
+                let bytes = self.buffers[*from].1[*start..start + len].to_vec();
+                self.buffers[*to].1[*end..end + len].copy_from_slice(&bytes);
             }
             _ => {
                 if !self.tickets.is_empty() {

@@ -108,11 +108,12 @@ fn ranges_are_checked() {
 fn a_ticket_brings_what_was_there_when_it_was_made() {
     let backend = device(3);
     let queue = backend.queue();
-    let buffer = backend.alloc_zeroed(1000).unwrap();
+    let buffer = backend.alloc(1000).unwrap();
+    queue.fill(&buffer, 0, 1000, 0x11).unwrap();
     let program = negations(&backend, &buffer, 0, 250, 1);
-    let mut model = vec![0; 1000];
+    let mut model = vec![0x11; 1000];
     let mut tickets = Vec::new();
-    for i in 0..20u8 {
+    for i in 1..21u8 {
         queue.write(&buffer, usize::from(i), &[i; 5]).unwrap();
         model[usize::from(i)..][..5].fill(i);
         queue.launch(program.as_ref(), &[]).unwrap();
