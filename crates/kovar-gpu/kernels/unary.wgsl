@@ -2,6 +2,7 @@
 
 import package::shared::a::a_at;
 import package::shared::grid::flat_workgroup;
+import package::shared::math::{exponential, gelu, gelu_quick, gelu_tanh, hyperbolic_tangent, keep_nan, logarithm, or_bits, sigmoid, silu, sine, softplus, NAN_BITS};
 import package::shared::out::{put, put_pair};
 import package::shared::view::{View, position, unravel};
 
@@ -20,13 +21,36 @@ override KIND: u32 = 0u;
 override PER: u32 = 1u;
 override WORKGROUP: u32 = 256u;
 
-fn f(x: f32) -> f32 {
+// Of numbers; NaN may become any.
+fn of_number(x: f32) -> f32 {
     switch KIND {
         case 0u { return -x; }
         case 1u { return abs(x); }
         case 2u { return x * x; }
-        default { return select(x, 0.0, x < 0.0); }
+        case 3u { return or_bits(sqrt(abs(x)), NAN_BITS, x < 0.0); }
+        case 4u { return exponential(x); }
+        case 5u { return logarithm(x); }
+        case 6u { return sine(x, 0u); }
+        case 7u { return sine(x, 1u); }
+        case 8u { return hyperbolic_tangent(x); }
+        case 9u { return sigmoid(x); }
+        case 10u { return silu(x); }
+        case 11u { return gelu(x); }
+        case 12u { return gelu_tanh(x); }
+        case 13u { return gelu_quick(x); }
+        case 14u { return max(x, 0.0); }
+        case 15u { return max(x, 0.0) * max(x, 0.0); }
+        case 16u { return select(x, params.extra.x * x, x < 0.0); }
+        case 17u { return softplus(x); }
+        case 18u { return clamp(x, params.extra.x, params.extra.y); }
+        case 19u { return x * params.extra.x; }
+        // A cast.
+        default { return x; }
     }
+}
+
+fn f(x: f32) -> f32 {
+    return keep_nan(of_number(x), x);
 }
 
 @compute @workgroup_size(WORKGROUP)

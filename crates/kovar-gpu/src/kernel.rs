@@ -48,6 +48,8 @@ pub struct Features(u8);
 impl Features {
     /// None.
     pub const NONE: Self = Self(0);
+    /// All that devices may have.
+    pub const ALL: Self = Self(0b111);
     /// Operations over subgroups.
     pub const SUBGROUPS: Self = Self(1);
     /// Arithmetic in f16.
@@ -56,9 +58,14 @@ impl Features {
     pub const MATRICES: Self = Self(1 << 2);
     /// Results of 16 bits: a choice of the node, not of the device.
     pub(crate) const NARROW: Self = Self(1 << 3);
+    /// Operands that are read in runs of 16 bytes: a choice of the node.
+    pub(crate) const WIDE: Self = Self(1 << 4);
+
+    /// Those that a node chooses.
+    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE);
 
     /// The names in the order of the bits, as kernels write them.
-    const NAMES: [&str; 4] = ["subgroups", "f16", "matrices", "narrow"];
+    const NAMES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
 
     /// Those of either.
     pub const fn with(self, other: Self) -> Self {
@@ -84,6 +91,45 @@ impl Features {
     /// Whether all of `other` are here.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+/// A name that is no feature's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no feature `{name}`; there are {}", Features::ALL.names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownFeature {
+    /// The name.
+    pub name: String,
+}
+
+impl Features {
+    /// The features that a text such as `-subgroups,-f16` masks: names with a minus before them,
+    /// between commas. A name's plural may be left out. The empty text masks none, `-all` all.
+    ///
+    /// # Errors
+    /// [`UnknownFeature`] with the part that is no feature's name after a minus.
+    pub fn parse_masked(text: &str) -> Result<Self, UnknownFeature> {
+        let mut masked = Self::NONE;
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let unknown = || UnknownFeature {
+                name: part.to_owned(),
+            };
+            let name = part.strip_prefix('-').ok_or_else(unknown)?;
+            masked = masked.with(Self::named(name).ok_or_else(unknown)?);
+        }
+        Ok(masked)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        if name == "all" {
+            return Some(Self::ALL);
+        }
+        let features = [Self::SUBGROUPS, Self::F16, Self::MATRICES];
+        features.into_iter().find(|feature| {
+            let names = |own: &str| own == name || own.strip_suffix('s') == Some(name);
+            let matrix = *feature == Self::MATRICES && name == "matrix";
+            feature.names().any(names) || matrix
+        })
     }
 }
 
@@ -189,6 +235,20 @@ pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'stat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_parsed_from_text() {
+        let both = Features::SUBGROUPS.with(Features::F16);
+        assert_eq!(Features::parse_masked("-subgroup,-f16"), Ok(both));
+        assert_eq!(Features::parse_masked(" -f16 , -subgroups,"), Ok(both));
+        assert_eq!(Features::parse_masked("-matrix"), Ok(Features::MATRICES));
+        assert_eq!(Features::parse_masked("-all"), Ok(Features::ALL));
+        assert_eq!(Features::parse_masked(""), Ok(Features::NONE));
+        for wrong in ["f16", "-f8", "-narrow", "-"] {
+            let name = wrong.to_owned();
+            assert_eq!(Features::parse_masked(wrong), Err(UnknownFeature { name }));
+        }
+    }
 
     #[test]
     fn grids_hold_all_workgroups_within_the_limit() {

@@ -39,10 +39,11 @@ pub(crate) fn operand(words: Range<usize>) -> Option<Operand> {
 }
 
 /// Gives scratch operands a buffer of `device`, and returns its size in bytes.
-pub(crate) fn place(device: &dyn Device, dispatches: &mut [Dispatch]) -> Result<usize, SeamError> {
-    let operands = dispatches
-        .iter_mut()
-        .flat_map(|dispatch| &mut dispatch.operands);
+pub(crate) fn place<'d>(
+    device: &dyn Device,
+    dispatches: impl Iterator<Item = &'d mut Dispatch>,
+) -> Result<usize, SeamError> {
+    let operands = dispatches.flat_map(|dispatch| &mut dispatch.operands);
     let mut scratch: Vec<&mut Operand> = operands
         .filter(|operand| operand.buffer.as_any().is::<Scratch>())
         .collect();

@@ -1,15 +1,12 @@
 //! Operations whose every result element follows from the operands' elements at the same place.
 
-use kovar_core::{Collapsed, collapse};
-use kovar_core::{DType, Layout};
+use kovar_core::{Collapsed, DType};
 
-use super::code;
+use super::pieces::pieces;
+use super::{WORKGROUP, code};
 use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::seam::Caps;
 use crate::view::{Operand, View, four};
-
-/// Invocations of a workgroup.
-const WORKGROUP: u32 = 256;
 
 /// The names of the constants that tell operands' dtypes, the result's first.
 const DTYPES: [&str; 4] = ["OUT_DTYPE", "A_DTYPE", "B_DTYPE", "C_DTYPE"];
@@ -24,7 +21,7 @@ pub(super) fn plan(
     extra: [f32; 4],
 ) -> Option<Vec<Dispatch>> {
     let mut dispatches = Vec::new();
-    for piece in pieces(caps, operands)? {
+    for piece in pieces(caps, operands, operands.first()?.layout.dims().rank(), 4)? {
         let (out, collapsed) = (piece.operands.first()?, &piece.collapsed);
         let views = piece.views(caps);
         let narrow = out.dtype != DType::F32;
@@ -65,57 +62,4 @@ fn pairs(collapsed: &Collapsed, out: &View) -> bool {
     collapsed.dims.from_end(0).is_multiple_of(2)
         && inner == 1
         && outer.iter().chain([&out.offset]).all(|&step| step % 2 == 0)
-}
-
-/// Operands of equal dims that kernels can take: of at most four collapsed dims, each within a
-/// binding.
-pub(super) struct Piece {
-    pub operands: Vec<Operand>,
-    pub collapsed: Collapsed,
-}
-
-impl Piece {
-    /// The operands' views.
-    pub fn views(&self, caps: &Caps) -> Vec<View> {
-        let operands = self.operands.iter().zip(&self.collapsed.strides);
-        operands
-            .map(|(operand, strides)| operand.view(strides, caps.binding_alignment))
-            .collect()
-    }
-}
-
-/// Operands of equal dims cut along their outermost dims until kernels can take them; `None` if
-/// the dims differ or an element alone is too large.
-pub(super) fn pieces(caps: &Caps, operands: &[Operand]) -> Option<Vec<Piece>> {
-    let layouts: Vec<&Layout> = operands.iter().map(|operand| &operand.layout).collect();
-    let collapsed = collapse(&layouts)?;
-    let elements = collapsed.dims.elements()?;
-    if elements == 0 {
-        return Some(Vec::new());
-    }
-    let fits = |operand: &Operand| operand.fits(caps.binding_alignment, caps.max_binding_bytes);
-    let small = elements <= (u32::MAX / 2) as usize && operands.iter().all(fits);
-    if collapsed.dims.rank() <= 4 && small {
-        return Some(vec![Piece {
-            operands: operands.to_vec(),
-            collapsed,
-        }]);
-    }
-    let dims = layouts.first()?.dims();
-    let dim = (0..dims.rank()).find(|&dim| dims[dim] > 1)?;
-    let step = match small {
-        // Only the rank is too large: without the outermost dim it is one less.
-        true => 1,
-        false => dims[dim].div_ceil(2),
-    };
-    let mut all = Vec::new();
-    for start in (0..dims[dim]).step_by(step) {
-        let end = (start + step).min(dims[dim]);
-        let cut = operands.iter().map(|operand| {
-            let layout = operand.layout.slice(dim, start..end)?;
-            Some(operand.with_layout(layout))
-        });
-        all.extend(pieces(caps, &cut.collect::<Option<Vec<_>>>()?)?);
-    }
-    Some(all)
 }

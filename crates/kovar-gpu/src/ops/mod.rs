@@ -3,17 +3,32 @@
 
 mod argmax;
 mod argsort;
+mod binary;
+mod concat;
+mod copy;
 mod cumsum;
 mod elementwise;
+mod gemm;
+mod get_rows;
+mod glu;
 mod group_norm;
 mod l2_norm;
 mod layer_norm;
+mod matmul;
+mod pad;
+mod pieces;
+mod product;
+mod rearrange;
 mod reduce;
+mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
 mod rows;
+mod scale;
+mod set_rows;
 mod softmax;
+mod token_shift;
 mod turn;
 mod unary;
 mod wkv7;
@@ -30,8 +45,19 @@ use crate::seam::Caps;
 
 /// The floats that kernels compute with.
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// What factors of products may be.
+const FACTORS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
+
+/// Invocations of a workgroup, where nothing speaks for another number.
+const WORKGROUP: u32 = 256;
 
 type Planned = Result<Vec<Dispatch>, DeviceError>;
 
@@ -52,15 +78,27 @@ fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Argmax(_) => &argmax::ENTRY,
         Op::Argsort(_) => &argsort::ENTRY,
+        Op::Binary(_) => &binary::ENTRY,
+        Op::Concat(_) => &concat::ENTRY,
+        Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
+        Op::Gemm(_) => &gemm::ENTRY,
+        Op::GetRows(_) => &get_rows::ENTRY,
+        Op::Glu(_) => &glu::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
+        Op::Matmul(_) => &matmul::ENTRY,
+        Op::Pad(_) => &pad::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
+        Op::Repeat(_) => &repeat::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
         Op::RopeApply(_) => &rope_apply::ENTRY,
+        Op::Scale(_) => &scale::ENTRY,
+        Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
@@ -127,11 +165,13 @@ fn unknown(node: NodeRef<'_>) -> Reason {
     }
 }
 
-/// The number of a dtype in `shared/element.wgsl`.
+/// The number of a dtype in `shared/element.wgsl` or `shared/factor.wgsl`.
 fn code(dtype: DType) -> u32 {
     match dtype {
         DType::F16 => 1,
         DType::BF16 => 2,
+        DType::F8E4M3 => 3,
+        DType::F8E5M2 => 4,
         _ => 0,
     }
 }

@@ -20,6 +20,11 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
+/// The kernel's number of a product with the first attribute.
+pub(super) const SCALE: u32 = 19;
+/// The kernel's number of the identity.
+pub(super) const CAST: u32 = 20;
+
 /// The number of a kind in the kernel, and its attributes.
 fn kind(op: &Op) -> Option<(u32, [f32; 4])> {
     let Op::Unary(op) = op else { return None };
@@ -28,15 +33,41 @@ fn kind(op: &Op) -> Option<(u32, [f32; 4])> {
         UnaryKind::Neg => plain(0),
         UnaryKind::Abs => plain(1),
         UnaryKind::Sqr => plain(2),
-        UnaryKind::Relu => plain(3),
+        UnaryKind::Sqrt => plain(3),
+        UnaryKind::Exp => plain(4),
+        UnaryKind::Log => plain(5),
+        UnaryKind::Sin => plain(6),
+        UnaryKind::Cos => plain(7),
+        UnaryKind::Tanh => plain(8),
+        UnaryKind::Sigmoid => plain(9),
+        UnaryKind::Silu => plain(10),
+        UnaryKind::Gelu => plain(11),
+        UnaryKind::GeluTanh => plain(12),
+        UnaryKind::GeluQuick => plain(13),
+        UnaryKind::Relu => plain(14),
+        UnaryKind::ReluSqr => plain(15),
+        UnaryKind::LeakyRelu { slope } => (16, [slope, 0.0, 0.0, 0.0]),
+        UnaryKind::Softplus => plain(17),
+        UnaryKind::Clamp { min, max } => (18, [min, max, 0.0, 0.0]),
         _ => return None,
     })
 }
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
-    let operands = [resolver.output(node)?, resolver.input(node, 0)?];
     let refused = || no_kernel(resolver.shared, node);
     let (kind, extra) = kind(node.op()).ok_or_else(refused)?;
+    of_kind(resolver, node, kind, extra)
+}
+
+/// The kernel of a kind from the node's first operand to its result.
+pub(super) fn of_kind(
+    resolver: &Resolver<'_>,
+    node: NodeRef<'_>,
+    kind: u32,
+    extra: [f32; 4],
+) -> Planned {
+    let operands = [resolver.output(node)?, resolver.input(node, 0)?];
     let caps = resolver.shared.device.caps();
-    elementwise::plan(caps, &KERNEL, &operands, &[("KIND", kind)], extra).ok_or_else(refused)
+    elementwise::plan(caps, &KERNEL, &operands, &[("KIND", kind)], extra)
+        .ok_or_else(|| no_kernel(resolver.shared, node))
 }

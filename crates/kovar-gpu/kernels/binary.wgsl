@@ -1,0 +1,57 @@
+// y = f(a, b), element by element.
+
+import package::shared::a::a_at;
+import package::shared::b::b_at;
+import package::shared::grid::flat_workgroup;
+import package::shared::math::{gelu, keep_nan, silu};
+import package::shared::out::{put, put_pair};
+import package::shared::view::{View, position, unravel};
+
+struct Params {
+    dims: vec4<u32>,
+    out: View,
+    a: View,
+    b: View,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+
+override KIND: u32 = 0u;
+// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
+override PER: u32 = 1u;
+override WORKGROUP: u32 = 256u;
+
+fn f(x: f32, y: f32) -> f32 {
+    switch KIND {
+        case 0u { return x + y; }
+        case 1u { return x - y; }
+        case 2u { return x * y; }
+        case 3u { return x / y; }
+        case 4u { return keep_nan(silu(x), x) * y; }
+        case 5u { return keep_nan(gelu(x), x) * y; }
+        default { return keep_nan(max(x, 0.0), x) * y; }
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn binary(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) workgroups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
+    let dims = params.dims;
+    if first >= dims.x * dims.y * dims.z * dims.w {
+        return;
+    }
+    let at = unravel(first, dims);
+    let a_first = position(params.a, at);
+    let b_first = position(params.b, at);
+    let place = position(params.out, at);
+    let y = f(a_at(a_first), b_at(b_first));
+    if PER == 1u {
+        put(place, y);
+    } else {
+        put_pair(place, y, f(a_at(a_first + params.a.strides.w), b_at(b_first + params.b.strides.w)));
+    }
+}

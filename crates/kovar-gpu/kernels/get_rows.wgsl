@@ -1,0 +1,82 @@
+// y[i, :] = a[ids[i], :], zeros for an index that is outside the table.
+
+import package::shared::a::{a, A_DTYPE};
+import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
+import package::shared::element::{decode, word_of};
+import package::shared::grid::flat_workgroup;
+import package::shared::view::{View, position, unravel};
+
+struct Params {
+    // The dims of the indices.
+    dims: vec4<u32>,
+    // Strides are of rows; those of columns are in `columns`.
+    out: View,
+    a: View,
+    ids: View,
+    // The first row of the table that is bound, how many are, how many the table has.
+    rows: vec4<u32>,
+    // Columns, and the strides between those of y and of the table.
+    columns: vec4<u32>,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read_write> ids: array<i32>;
+
+// 1 for a table of floats that is decoded, 0 for one whose bits are kept.
+override DECODED: u32 = 0u;
+// Columns that an invocation writes as a word.
+override PER: u32 = 1u;
+// 1 for elements of two words, which are moved one by one.
+override SPLIT: u32 = 0u;
+override WORKGROUP: u32 = 256u;
+
+fn bits_at(i: u32) -> u32 {
+    if DECODED == 1u {
+        return bitcast<u32>(decode(a[word_of(i, A_DTYPE)], i, A_DTYPE));
+    }
+    return bits_of(a[i >> SHIFT], i);
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn get_rows(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) workgroups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let number = flat_workgroup(workgroup, workgroups) * WORKGROUP + lane;
+    let half = number & SPLIT;
+    let per_row = params.columns.x / PER;
+    let index = (number >> SPLIT) / per_row;
+    let dims = params.dims;
+    if index >= dims.x * dims.y * dims.z * dims.w {
+        return;
+    }
+    let column = ((number >> SPLIT) - index * per_row) * PER;
+    let at = unravel(index, dims);
+    let id = ids[position(params.ids, at)];
+    let inside = id >= 0 && u32(id) < params.rows.z;
+    let row = u32(id) - params.rows.x;
+    // The first part of a table writes the zeros, too.
+    if (inside && row >= params.rows.y) || (!inside && params.rows.x > 0u) {
+        return;
+    }
+    let place = ((position(params.out, at) + column * params.columns.y) << SPLIT) | half;
+    if !inside {
+        if PER == 1u {
+            put_bits(place, 0u);
+        } else {
+            put_word(place, 0u);
+        }
+        return;
+    }
+    let source = ((params.a.offset + row * params.a.strides.z + column * params.columns.z) << SPLIT) | half;
+    let step = params.columns.z;
+    if PER == 1u {
+        put_bits(place, bits_at(source));
+    } else if PER == 2u {
+        put_word(place, bits_at(source) | (bits_at(source + step) << 16u));
+    } else {
+        let pair = bits_at(source) | (bits_at(source + step) << 8u);
+        put_word(place, pair | (bits_at(source + 2u * step) << 16u) | (bits_at(source + 3u * step) << 24u));
+    }
+}

@@ -1,0 +1,71 @@
+// y[ids[i], ..] = a[i, ..]; the other rows stay as they are.
+
+import package::shared::a::{a, A_DTYPE};
+import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
+import package::shared::element::{decode, encode, word_of};
+import package::shared::grid::flat_workgroup;
+import package::shared::out::OUT_DTYPE;
+import package::shared::view::{View, position, unravel};
+
+struct Params {
+    // Rows of a, and their dims.
+    dims: vec4<u32>,
+    out: View,
+    a: View,
+    // The first row of y that is bound, how many are, the offset of the first index, and the stride.
+    rows: vec4<u32>,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read_write> ids: array<i32>;
+
+// 1 to cast floats, 0 to keep the bits.
+override CAST: u32 = 0u;
+// Elements of a row that an invocation writes as a word.
+override PER: u32 = 1u;
+// 1 for elements of two words, which are moved one by one.
+override SPLIT: u32 = 0u;
+override WORKGROUP: u32 = 256u;
+
+fn bits_at(i: u32) -> u32 {
+    if CAST == 0u {
+        return bits_of(a[i >> SHIFT], i);
+    }
+    let value = decode(a[word_of(i, A_DTYPE)], i, A_DTYPE);
+    if OUT_DTYPE == 0u {
+        return bitcast<u32>(value);
+    }
+    return encode(value, OUT_DTYPE);
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn set_rows(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) workgroups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let number = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
+    let half = number & SPLIT;
+    let first = number >> SPLIT;
+    let dims = params.dims;
+    if first >= dims.x * dims.y * dims.z * dims.w {
+        return;
+    }
+    let at = unravel(first, dims);
+    let id = ids[params.rows.z + at.x * params.rows.w];
+    let row = u32(id) - params.rows.x;
+    if id < 0 || row >= params.rows.y {
+        return;
+    }
+    let source = (position(params.a, at) << SPLIT) | half;
+    let place = (position(params.out, vec4<u32>(row, at.yzw)) << SPLIT) | half;
+    let step = params.a.strides.w;
+    if PER == 1u {
+        put_bits(place, bits_at(source));
+    } else if PER == 2u {
+        put_word(place, bits_at(source) | (bits_at(source + step) << 16u));
+    } else {
+        let pair = bits_at(source) | (bits_at(source + step) << 8u);
+        put_word(place, pair | (bits_at(source + 2u * step) << 16u) | (bits_at(source + 3u * step) << 24u));
+    }
+}

@@ -1,0 +1,165 @@
+//! Rows of a table by index.
+
+use kovar_core::NodeRef;
+use kovar_core::backend::Reason;
+use kovar_core::ops::Op;
+use kovar_core::ops::dtypes::PLAIN;
+
+use super::pieces::{fits, pieces};
+use super::rearrange::unit;
+use super::{Entry, FLOATS, I32, Planned, WORKGROUP, code, no_kernel};
+use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::program::Resolver;
+use crate::seam::Caps;
+use crate::view::Operand;
+
+static KERNEL: Kernel = Kernel {
+    file: "get_rows",
+    entry: "get_rows",
+    bindings: &[Access::Write, Access::Read, Access::Read],
+};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, i| if i == 0 { PLAIN } else { I32 },
+    result: |_| PLAIN,
+    refuses: |_, node| refused(node.op(), node),
+    plan,
+};
+
+/// 8-bit floats are the only plain dtype that the kernel would have to decode and doesn't.
+fn refused(op: &Op, node: NodeRef<'_>) -> Option<Reason> {
+    let (table, result) = (node.input(0)?.dtype, node.output().dtype);
+    let known = table == result || FLOATS.contains(&table);
+    (!known).then(|| Reason::DType {
+        op: op.name(),
+        operand: op.operand_name(0),
+        dtype: table,
+    })
+}
+
+fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    let (out, table) = (resolver.output(node)?, resolver.input(node, 0)?);
+    let ids = resolver.input(node, 1)?;
+    let mut dispatches = Vec::new();
+    let caps = resolver.shared.device.caps();
+    lookups(caps, &out, &ids, &table, &mut dispatches)
+        .ok_or_else(|| no_kernel(resolver.shared, node))?;
+    Ok(dispatches)
+}
+
+/// The dispatches for all columns, or for parts of them if a row alone is too large.
+fn lookups(
+    caps: &Caps,
+    out: &Operand,
+    ids: &Operand,
+    table: &Operand,
+    all: &mut Vec<Dispatch>,
+) -> Option<()> {
+    let rank = ids.layout.dims().rank();
+    let columns = out.layout.dims().from_end(0);
+    let row = |operand: &Operand, dims: usize| {
+        let first = (0..dims).try_fold(operand.layout, |layout, dim| {
+            layout.slice(dim, 0..layout.dims()[dim].min(1))
+        })?;
+        Some(fits(caps, &operand.with_layout(first)))
+    };
+    if columns > 1 && !(row(out, rank)? && row(table, 1)?) {
+        for range in [0..columns / 2, columns / 2..columns] {
+            let part = |operand: &Operand, dim| {
+                let layout = operand.layout.slice(dim, range.clone())?;
+                Some(operand.with_layout(layout))
+            };
+            lookups(caps, &part(out, rank)?, ids, &part(table, 1)?, all)?;
+        }
+        return Some(());
+    }
+    let rows = *table.layout.dims().first()?;
+    let mut chunk = rows.max(1);
+    let part = |start: usize, len: usize| {
+        let layout = table
+            .layout
+            .slice(0, start.min(rows)..(start + len).min(rows))?;
+        Some(table.with_layout(layout))
+    };
+    while chunk > 1 && !fits(caps, &part(0, chunk)?) {
+        chunk = chunk.div_ceil(2);
+    }
+    for start in (0..rows.max(1)).step_by(chunk) {
+        lookup(caps, out, ids, &part(start, chunk)?, [start, rows], all)?;
+    }
+    Some(())
+}
+
+/// The dispatches for the rows of a table that has `rows` of them, of which `table` are those from
+/// `first` on.
+fn lookup(
+    caps: &Caps,
+    out: &Operand,
+    ids: &Operand,
+    table: &Operand,
+    [first, rows]: [usize; 2],
+    all: &mut Vec<Dispatch>,
+) -> Option<()> {
+    let operands = [out.clone(), ids.clone()];
+    for piece in pieces(caps, &operands, ids.layout.dims().rank(), 4)? {
+        let views = piece.views(caps);
+        let ([out, ids], [out_view, ids_view]) = (piece.operands.as_slice(), views.as_slice())
+        else {
+            return None;
+        };
+        let columns = out.layout.dims().from_end(0);
+        let (shift, split) = unit(out.dtype)?;
+        let stride = out.layout.stride_from_end(0);
+        let per = 1usize << shift;
+        let steps = out_view.strides.iter().chain([&out_view.offset]);
+        let words = stride == 1
+            && columns.is_multiple_of(per)
+            && steps.into_iter().all(|&step| step as usize % per == 0);
+        let per = if words { per } else { 1 };
+        let number = |n: usize| u32::try_from(n).ok();
+        // An empty table is never read, but something must be bound.
+        let bound = if table.layout.elements() == 0 {
+            out
+        } else {
+            table
+        };
+        let params = Params::new()
+            .vec4(crate::view::four(&piece.collapsed.dims, 1))
+            .view(*out_view)
+            .view(table.view(table.layout.strides(), caps.binding_alignment))
+            .view(*ids_view)
+            .vec4([
+                number(first)?,
+                number(*table.layout.dims().first()?)?,
+                number(rows)?,
+                0,
+            ])
+            .vec4([
+                number(columns)?,
+                number(stride)?,
+                number(table.layout.stride_from_end(0))?,
+                0,
+            ]);
+        let invocations = (piece.collapsed.dims.elements()? * columns / per) << split;
+        all.push(Dispatch {
+            kernel: &KERNEL,
+            features: if shift > 0 {
+                Features::NARROW
+            } else {
+                Features::NONE
+            },
+            constants: vec![
+                ("DECODED", u32::from(table.dtype != out.dtype)),
+                ("A_DTYPE", code(table.dtype)),
+                ("SHIFT", shift),
+                ("SPLIT", split),
+                ("PER", per as u32),
+                ("WORKGROUP", WORKGROUP),
+            ],
+            params: params.finish(),
+            operands: vec![out.clone(), bound.clone(), ids.clone()],
+            workgroups: number(invocations)?.div_ceil(WORKGROUP),
+        });
+    }
+    Some(())
+}
