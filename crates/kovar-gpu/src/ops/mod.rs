@@ -1,6 +1,7 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod arange;
 mod binary;
 mod concat;
 mod copy;
@@ -9,10 +10,13 @@ mod get_rows;
 mod glu;
 mod pad;
 mod pieces;
+mod quantize_rows;
 mod rearrange;
 mod repeat;
+mod row_scales;
 mod scale;
 mod set_rows;
+mod timestep_embedding;
 mod token_shift;
 mod unary;
 
@@ -51,15 +55,19 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Arange(_) => &arange::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
+        Op::QuantizeRows(_) => &quantize_rows::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
+        Op::RowScales(_) => &row_scales::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
+        Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         _ => return None,
