@@ -8,8 +8,10 @@ mod copy;
 mod elementwise;
 mod get_rows;
 mod glu;
+mod images;
 mod pad;
 mod pieces;
+mod pool2d;
 mod quantize_rows;
 mod rearrange;
 mod repeat;
@@ -19,6 +21,7 @@ mod set_rows;
 mod timestep_embedding;
 mod token_shift;
 mod unary;
+mod upscale;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -62,6 +65,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
+        Op::Pool2d(_) => &pool2d::ENTRY,
         Op::QuantizeRows(_) => &quantize_rows::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
         Op::RowScales(_) => &row_scales::ENTRY,
@@ -70,6 +74,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::Upscale(_) => &upscale::ENTRY,
         _ => return None,
     })
 }
