@@ -265,6 +265,22 @@ pub trait Queue: Send + Sync {
     /// Runs a program of this device. `scalars` holds the graph's run-time scalars by id.
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError>;
 
+    /// Runs a program as [`launch`](Self::launch) does, for as long as `go_on` says so: a device
+    /// that runs long programs in parts asks before each part. Whether all of it was queued; if
+    /// not, what the program writes is undefined, and the device is as usable as before.
+    fn launch_while(
+        &self,
+        program: &dyn Program,
+        scalars: &[i32],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, DeviceError> {
+        if !go_on() {
+            return Ok(false);
+        }
+        self.launch(program, scalars)?;
+        Ok(true)
+    }
+
     /// The point behind all work queued so far.
     fn fence(&self) -> Result<Fence, DeviceError>;
 

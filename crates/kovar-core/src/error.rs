@@ -275,6 +275,26 @@ pub enum DeviceError {
         /// What the driver said.
         reason: String,
     },
+    /// What was asked is against the rules of the device's driver or compiler: a fault of the
+    /// backend or the driver, not of its user.
+    #[error("{device}: {what} was refused: {message}")]
+    Refused {
+        /// The device's id.
+        device: String,
+        /// What was asked: the call, the kernel.
+        what: String,
+        /// What the driver said.
+        message: String,
+    },
+    /// Work that the driver reports as ended, but that did not write its end mark. What it should
+    /// have written is undefined.
+    #[error("{device}: {what} ended without its end mark")]
+    Unfinished {
+        /// The device's id.
+        device: String,
+        /// The work.
+        what: String,
+    },
     /// A range that is outside its buffer.
     #[error("{device}: {what} of bytes {offset}..{offset}+{len} of a buffer of {buffer_len} bytes")]
     OutOfRange {

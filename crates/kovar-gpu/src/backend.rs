@@ -1,6 +1,7 @@
 //! A GPU as a device.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kovar_core::backend::{
@@ -10,27 +11,36 @@ use kovar_core::backend::{
 use kovar_core::error::DeviceError;
 use kovar_core::{HostBytes, NodeRef, Storage};
 
+use crate::adapters::{self, AdapterInfo, Opened};
 use crate::kernel::Features;
 use crate::memory::GpuMemory;
 use crate::ops;
 use crate::pipelines::Pipelines;
+use crate::profile::{DispatchTime, Profile};
 use crate::program::GpuProgram;
-use crate::queue::GpuQueue;
-use crate::seam::{self, BufferUse, Device, SeamError};
+use crate::queue::{Engine, Failure, GpuQueue, QueueOptions};
+use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 
 /// Where tensors begin within buffers, in bytes, at least: what graphics APIs may ask of bindings.
 const ALIGNMENT: usize = 256;
 
 /// How to open a [`GpuBackend`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct GpuOptions {
-    /// The device's id, `gpu0` if `None`.
+    /// The device's id, `gpu` and the index if `None`.
     pub id: Option<String>,
     /// Which of the machine's GPUs, hardware first.
     pub index: usize,
     /// Features of the device that are not to be used.
     pub masked: Features,
+    /// Whether software implementations count. They do where there is no hardware.
+    pub software: bool,
+    /// Where compiled pipelines are kept for other processes, if anywhere. The one who opens a
+    /// GPU first decides.
+    pub cache_folder: Option<PathBuf>,
+    pub(crate) queue: QueueOptions,
+    pub(crate) virtual_id: u32,
 }
 
 impl GpuOptions {
@@ -39,9 +49,58 @@ impl GpuOptions {
         Self::default()
     }
 
+    /// Names the device.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Chooses one of the machine's GPUs.
+    pub fn index(mut self, index: usize) -> Self {
+        self.index = index;
+        self
+    }
+
     /// Masks features.
     pub fn masked(mut self, features: Features) -> Self {
         self.masked = features;
+        self
+    }
+
+    /// Counts software implementations too.
+    pub fn software(mut self) -> Self {
+        self.software = true;
+        self
+    }
+
+    /// Keeps compiled pipelines in a folder of the user's cache.
+    pub fn cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
+        self
+    }
+
+    /// Opens the same GPU once more as if it were another, for tests of several devices.
+    #[doc(hidden)]
+    pub fn virtual_id(mut self, id: u32) -> Self {
+        self.virtual_id = id;
+        self
+    }
+
+    /// Makes the upload chunks `long` and `short` bytes long, and only `count` of each, so that
+    /// tests fill the ring.
+    #[doc(hidden)]
+    pub fn upload_chunks(mut self, long: u64, short: u64, count: usize) -> Self {
+        (self.queue.long_chunk, self.queue.short_chunk) = (long, short);
+        (self.queue.long_chunks, self.queue.short_chunks) = (count, count);
+        self
+    }
+
+    /// Cuts programs into submissions of so many dispatches, and encodes those of `parallel`
+    /// dispatches or more on several threads, so that tests need no long ones.
+    #[doc(hidden)]
+    pub fn submissions(mut self, dispatches: usize, parallel: usize) -> Self {
+        self.queue.submission_dispatches = dispatches;
+        self.queue.parallel_dispatches = parallel;
         self
     }
 }
@@ -68,10 +127,13 @@ pub enum GpuError {
 
 /// What the backend, its queue and its programs share.
 pub(crate) struct Shared {
+    /// The same for all who use the GPU.
     pub owner: Arc<()>,
     pub info: DeviceInfo,
+    /// The device as this user sees it.
     pub device: Arc<dyn Device>,
-    pub pipelines: Pipelines,
+    pub pipelines: Arc<Pipelines>,
+    pub engine: Arc<Engine>,
 }
 
 impl Shared {
@@ -94,29 +156,46 @@ impl Shared {
         }
     }
 
+    /// An error of the queue.
+    pub(crate) fn failure(&self, failure: Failure) -> DeviceError {
+        self.failed(failure.what, failure.error)
+    }
+
     /// An error of the seam, met while doing `what`.
     pub(crate) fn failed(&self, what: &str, error: SeamError) -> DeviceError {
         let device = self.info.id.clone();
+        let what = what.to_owned();
         match error {
             SeamError::OutOfMemory { bytes } => DeviceError::OutOfMemory {
                 device,
-                what: what.to_owned(),
-                requested: bytes as usize,
+                what,
+                requested: usize::try_from(bytes).unwrap_or(usize::MAX),
             },
             SeamError::TimedOut { seconds } => DeviceError::TimedOut {
                 device,
-                what: what.to_owned(),
+                what,
                 seconds,
             },
             SeamError::Lost { reason } => DeviceError::Lost { device, reason },
-            SeamError::Invalid { what, message } => DeviceError::Lost {
+            SeamError::Unfinished => DeviceError::Unfinished { device, what },
+            SeamError::Invalid {
+                what: part,
+                message,
+            } => DeviceError::Refused {
                 device,
-                reason: format!("{what}: {message}"),
+                what: match part == what {
+                    true => what,
+                    false => format!("{what} ({part})"),
+                },
+                message,
             },
         }
     }
 
     fn alloc(&self, bytes: usize, what: &str, writable: bool) -> Result<GpuMemory, DeviceError> {
+        if let Some(reason) = self.device.lost() {
+            return Err(self.failed(what, SeamError::Lost { reason }));
+        }
         let buffer = self
             .device
             .create_buffer(bytes as u64, BufferUse::Storage)
@@ -124,59 +203,180 @@ impl Shared {
         Ok(GpuMemory {
             owner: self.owner.clone(),
             buffer,
+            start: 0,
             len: bytes,
             writable,
         })
     }
+
+    /// The host's own pages as memory, where that is possible.
+    fn import(&self, bytes: &HostBytes) -> Option<GpuMemory> {
+        let imported = self.device.import(bytes)?;
+        Some(GpuMemory {
+            owner: self.owner.clone(),
+            buffer: imported.buffer,
+            start: imported.start,
+            len: bytes.len(),
+            writable: false,
+        })
+    }
+
+    /// Memory with a copy of host bytes.
+    fn upload(&self, bytes: &HostBytes, what: &str) -> Result<GpuMemory, DeviceError> {
+        let memory = self.alloc(bytes.len(), what, false)?;
+        let written = self.engine.write(&memory.buffer, 0, bytes.as_slice());
+        written.map_err(|failure| self.failure(failure))?;
+        Ok(memory)
+    }
+}
+
+/// The estimated time of a node in nanoseconds, from rates of a usual discrete GPU: what bounds a
+/// node is its arithmetic or its traffic.
+pub(crate) fn estimate(node: NodeRef<'_>) -> f64 {
+    const FLOPS_PER_NANOSECOND: f64 = 10_000.0;
+    const BYTES_PER_NANOSECOND: f64 = 300.0;
+    const NANOSECONDS_PER_NODE: f64 = 5_000.0;
+    let cost = node.cost();
+    let traffic = (cost.bytes_read + cost.bytes_written) as f64 / BYTES_PER_NANOSECOND;
+    NANOSECONDS_PER_NODE + (cost.flops as f64 / FLOPS_PER_NANOSECOND).max(traffic)
 }
 
 /// A GPU as a device.
 pub struct GpuBackend {
     shared: Arc<Shared>,
     queue: GpuQueue,
+    /// What this user sees of the adapter; `None` of a device of tests.
+    adapter: Option<(Arc<Opened>, Features)>,
 }
 
 impl GpuBackend {
-    /// Opens a GPU.
+    /// Opens a GPU. Whoever opens the same one gets the same device with its one queue, and
+    /// memory that is used through either; masked features are each user's own.
     ///
     /// # Errors
     /// [`GpuError::None`] if there is no such GPU, [`GpuError::Open`] if its driver refuses.
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
-        let adapters = seam::adapters();
-        let index = options.index;
-        let found = adapters.len();
-        let adapter = adapters.get(index).ok_or(GpuError::None { index, found })?;
-        let device = adapter.open(options.masked).map_err(|e| GpuError::Open {
-            reason: e.to_string(),
-        })?;
-        let id = options.id.unwrap_or_else(|| format!("gpu{index}"));
-        Ok(Self::with_device(id, device))
+        let opened = adapters::open(&options)?;
+        let id = options.id.unwrap_or_else(|| opened.info.id.clone());
+        let device: Arc<dyn Device> = match options.masked == Features::NONE {
+            true => opened.device.clone(),
+            false => Arc::new(Masked::new(opened.device.clone(), options.masked)),
+        };
+        let shared = Shared {
+            owner: opened.owner.clone(),
+            info: device_info(id, device.caps()),
+            device,
+            pipelines: opened.pipelines.clone(),
+            engine: opened.engine.clone(),
+        };
+        Ok(Self::of(shared, Some((opened, options.masked))))
     }
 
-    pub(crate) fn with_device(id: String, device: Arc<dyn Device>) -> Self {
-        let caps = device.caps();
-        let alignment = (caps.binding_alignment as usize).max(ALIGNMENT);
-        let info = DeviceInfo {
-            id,
-            kind: DeviceKind::Gpu,
-            name: caps.name.clone(),
-            driver: caps.driver.clone(),
-            features: caps.features.names().map(str::to_owned).collect(),
-            memory_bytes: caps.memory_bytes,
-            alignment,
-            max_buffer_bytes: usize::try_from(caps.max_buffer_bytes).unwrap_or(usize::MAX),
-            threads: None,
-        };
-        let shared = Arc::new(Shared {
-            owner: Arc::new(()),
-            info,
-            device,
-            pipelines: Pipelines::default(),
-        });
+    fn of(shared: Shared, adapter: Option<(Arc<Opened>, Features)>) -> Self {
+        let shared = Arc::new(shared);
         Self {
             queue: GpuQueue::new(shared.clone()),
             shared,
+            adapter,
         }
+    }
+
+    /// A backend of a device of its own.
+    #[cfg(test)]
+    pub(crate) fn with_device(
+        id: &str,
+        device: Arc<dyn Device>,
+        options: QueueOptions,
+    ) -> std::io::Result<Self> {
+        let pipelines = Arc::new(Pipelines::default());
+        let engine = Engine::new(device.clone(), pipelines.clone(), options)?;
+        let shared = Shared {
+            owner: Arc::new(()),
+            info: device_info(id.to_owned(), device.caps()),
+            device,
+            pipelines,
+            engine: Arc::new(engine),
+        };
+        Ok(Self::of(shared, None))
+    }
+
+    /// The GPU as this user sees it, with its memory at the moment.
+    pub fn adapter_info(&self) -> Option<AdapterInfo> {
+        let (opened, masked) = self.adapter.as_ref()?;
+        let id = self.shared.info.id.clone();
+        let mut info = AdapterInfo::new(opened.info.index, id, &opened.adapter, *masked);
+        info.transfers.from_host_ptr = self.shared.device.caps().imports_host;
+        Some(info)
+    }
+
+    /// What the platform lets this process take of the device's memory, and what it has taken.
+    pub fn memory_budget(&self) -> Option<MemoryBudget> {
+        self.shared.device.memory_budget()
+    }
+
+    /// Runs a program as [`Queue::launch`] does, waits for it, and returns the device time of
+    /// each dispatch. Dispatches run one by one, so their sum is more than a plain run takes.
+    ///
+    /// # Errors
+    /// Those of [`Queue::launch`] and [`Queue::wait`], and [`DeviceError::Refused`] if the device
+    /// has no timestamps.
+    pub fn profile(
+        &self,
+        program: &dyn Program,
+        scalars: &[i32],
+    ) -> Result<Profile, DeviceError> {
+        if !self.shared.device.caps().timestamps {
+            return Err(DeviceError::Refused {
+                device: self.shared.info.id.clone(),
+                what: "a timed launch".to_owned(),
+                message: "the device has no timestamp queries".to_owned(),
+            });
+        }
+        let launch = self.queue.launched(program, scalars)?;
+        let timed = self.shared.engine.launch_timed(launch);
+        let timed = timed.map_err(|failure| self.shared.failure(failure))?;
+        let begin = timed.iter().map(|timed| timed.start).min().unwrap_or(0);
+        let dispatches = timed.iter().zip(launch.steps).map(|(timed, step)| DispatchTime {
+            kernel: step.kernel,
+            node: step.node,
+            start: timed.start - begin,
+            nanoseconds: timed.end.saturating_sub(timed.start),
+        });
+        Ok(Profile {
+            dispatches: dispatches.collect(),
+        })
+    }
+
+    /// Runs a program within a capture of the graphics debugger that is attached (RenderDoc,
+    /// Xcode), and waits for it. Without one it is a plain run.
+    ///
+    /// # Errors
+    /// Those of [`Queue::launch`] and [`Queue::wait`].
+    pub fn capture(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
+        let launch = self.queue.launched(program, scalars)?;
+        let ran = self.shared.engine.launch_captured(launch);
+        ran.map_err(|failure| self.shared.failure(failure))
+    }
+
+    /// Gives the device up for all its users, as if the driver had lost it.
+    #[doc(hidden)]
+    pub fn lose(&self) {
+        self.shared.device.destroy();
+    }
+}
+
+fn device_info(id: String, caps: &Caps) -> DeviceInfo {
+    let alignment = (caps.binding_alignment as usize).max(ALIGNMENT);
+    DeviceInfo {
+        id,
+        kind: DeviceKind::Gpu,
+        name: caps.name.clone(),
+        driver: caps.driver.clone(),
+        features: caps.features.names().map(str::to_owned).collect(),
+        memory_bytes: caps.memory_bytes,
+        alignment,
+        max_buffer_bytes: usize::try_from(caps.max_buffer_bytes).unwrap_or(usize::MAX),
+        threads: None,
     }
 }
 
@@ -189,14 +389,8 @@ impl Backend for GpuBackend {
         ops::supports(self.shared.device.caps(), node)
     }
 
-    /// From rates of a usual discrete GPU: what bounds a node is its arithmetic or its traffic.
     fn estimate(&self, node: NodeRef<'_>) -> f64 {
-        const FLOPS_PER_NANOSECOND: f64 = 10_000.0;
-        const BYTES_PER_NANOSECOND: f64 = 300.0;
-        const NANOSECONDS_PER_NODE: f64 = 5_000.0;
-        let cost = node.cost();
-        let traffic = (cost.bytes_read + cost.bytes_written) as f64 / BYTES_PER_NANOSECOND;
-        NANOSECONDS_PER_NODE + (cost.flops as f64 / FLOPS_PER_NANOSECOND).max(traffic)
+        estimate(node)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
@@ -205,11 +399,14 @@ impl Backend for GpuBackend {
     }
 
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
-        let memory = self.shared.alloc(bytes.len(), "imported memory", false)?;
-        self.queue.upload(&memory, 0, bytes.as_slice())?;
-        Ok((Buffer::new(Arc::new(memory)), Import::Copied))
+        let (memory, import) = match self.shared.import(bytes) {
+            Some(memory) => (memory, Import::Shared),
+            None => (self.shared.upload(bytes, "imported memory")?, Import::Copied),
+        };
+        Ok((Buffer::new(Arc::new(memory)), import))
     }
 
+    /// On unified memory the file's own pages where they can be shared, else a copy.
     fn prepare(
         &self,
         weight: &Storage,
@@ -225,11 +422,29 @@ impl Backend for GpuBackend {
                 found: bytes.len(),
             });
         }
-        let what = format!("weight `{}`", weight.name);
-        let memory = self.shared.alloc(bytes.len(), &what, false)?;
-        self.queue.upload(&memory, 0, bytes.as_slice())?;
-        bytes.release();
+        let caps = self.shared.device.caps();
+        let shared = match caps.unified_memory && !caps.software {
+            true => self.shared.import(bytes),
+            false => None,
+        };
+        let memory = match shared {
+            Some(memory) => memory,
+            None => {
+                let what = format!("weight `{}`", weight.name);
+                let memory = self.shared.upload(bytes, &what)?;
+                bytes.release();
+                memory
+            }
+        };
         Ok(Buffer::new(Arc::new(memory)))
+    }
+
+    fn upload_ring_bytes(&self) -> usize {
+        self.shared.engine.upload_ring_bytes()
+    }
+
+    fn readback_bytes(&self) -> usize {
+        self.shared.engine.readback_bytes()
     }
 
     fn compile(

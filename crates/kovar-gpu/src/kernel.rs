@@ -27,7 +27,19 @@ pub(crate) enum Access {
     Read,
     /// It reads the graph's run-time scalars, an array of i32.
     Scalars,
+    /// It reads the first [`MAX_UNIFORM_SCALARS`] of them, in a uniform buffer, as vectors.
+    UniformScalars,
 }
+
+impl Access {
+    /// Whether it is of an operand of the dispatch.
+    pub fn is_operand(self) -> bool {
+        matches!(self, Access::Read | Access::Write)
+    }
+}
+
+/// How many run-time scalars [`Access::UniformScalars`] has.
+pub(crate) const MAX_UNIFORM_SCALARS: usize = 64;
 
 /// Features of a device that kernels have variants for, and variants that a node chooses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -36,6 +48,8 @@ pub struct Features(u8);
 impl Features {
     /// None.
     pub const NONE: Self = Self(0);
+    /// All that devices may have.
+    pub const ALL: Self = Self(0b111);
     /// Operations over subgroups.
     pub const SUBGROUPS: Self = Self(1);
     /// Arithmetic in f16.
@@ -72,6 +86,45 @@ impl Features {
     /// Whether all of `other` are here.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+/// A name that is no feature's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no feature `{name}`; there are {}", Features::ALL.names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownFeature {
+    /// The name.
+    pub name: String,
+}
+
+impl Features {
+    /// The features that a text such as `-subgroups,-f16` masks: names with a minus before them,
+    /// between commas. A name's plural may be left out. The empty text masks none, `-all` all.
+    ///
+    /// # Errors
+    /// [`UnknownFeature`] with the part that is no feature's name after a minus.
+    pub fn parse_masked(text: &str) -> Result<Self, UnknownFeature> {
+        let mut masked = Self::NONE;
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let unknown = || UnknownFeature {
+                name: part.to_owned(),
+            };
+            let name = part.strip_prefix('-').ok_or_else(unknown)?;
+            masked = masked.with(Self::named(name).ok_or_else(unknown)?);
+        }
+        Ok(masked)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        if name == "all" {
+            return Some(Self::ALL);
+        }
+        let features = [Self::SUBGROUPS, Self::F16, Self::MATRICES];
+        features.into_iter().find(|feature| {
+            let names = |own: &str| own == name || own.strip_suffix('s') == Some(name);
+            let matrix = *feature == Self::MATRICES && name == "matrix";
+            feature.names().any(names) || matrix
+        })
     }
 }
 
@@ -142,7 +195,7 @@ pub(crate) struct Dispatch {
     pub constants: Vec<(&'static str, u32)>,
     /// The parameters, laid out as the kernel's uniform struct.
     pub params: Vec<u8>,
-    /// The operands of the bindings but [`Access::Scalars`], in their order.
+    /// The operands of the bindings that aren't scalars, in their order.
     pub operands: Vec<Operand>,
     /// How many workgroups run.
     pub workgroups: u32,
@@ -177,6 +230,20 @@ pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'stat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_parsed_from_text() {
+        let both = Features::SUBGROUPS.with(Features::F16);
+        assert_eq!(Features::parse_masked("-subgroup,-f16"), Ok(both));
+        assert_eq!(Features::parse_masked(" -f16 , -subgroups,"), Ok(both));
+        assert_eq!(Features::parse_masked("-matrix"), Ok(Features::MATRICES));
+        assert_eq!(Features::parse_masked("-all"), Ok(Features::ALL));
+        assert_eq!(Features::parse_masked(""), Ok(Features::NONE));
+        for wrong in ["f16", "-f8", "-narrow", "-"] {
+            let name = wrong.to_owned();
+            assert_eq!(Features::parse_masked(wrong), Err(UnknownFeature { name }));
+        }
+    }
 
     #[test]
     fn grids_hold_all_workgroups_within_the_limit() {

@@ -4,15 +4,21 @@
 //! row of the table in `ops`; a program has their pipelines and bind groups, made once, and the
 //! queue records and submits them.
 
+mod adapters;
 mod backend;
 mod kernel;
 mod memory;
 mod ops;
 mod pipelines;
+mod profile;
 mod program;
 mod queue;
+mod scratch;
 mod seam;
 mod view;
 
+pub use adapters::{AdapterInfo, FeatureState, GpuLimits, Transfers, adapters};
 pub use backend::{GpuBackend, GpuError, GpuOptions};
-pub use kernel::Features;
+pub use kernel::{Features, UnknownFeature};
+pub use profile::{DispatchTime, KernelTime, Profile};
+pub use seam::{MatrixElement, MatrixShape, MemoryBudget};

@@ -12,6 +12,9 @@ use crate::seam;
 pub(crate) struct GpuMemory {
     pub owner: Arc<()>,
     pub buffer: Arc<dyn seam::Buffer>,
+    /// The first byte in the buffer, which is more than the memory where the host's own pages
+    /// are shared.
+    pub start: u64,
     /// Bytes asked for; the buffer may have a few more.
     pub len: usize,
     /// Whether the queue may write it: imported memory and weights are read-only.

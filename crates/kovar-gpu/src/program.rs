@@ -8,17 +8,33 @@ use kovar_core::backend::{Buffer, MemoryMap, Program, Segment};
 use kovar_core::error::DeviceError;
 use kovar_core::{NodeRef, Value};
 
-use crate::backend::Shared;
-use crate::kernel::{Access, Dispatch, grid};
+use crate::backend::{Shared, estimate};
+use crate::kernel::{Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
 use crate::ops;
-use crate::seam::{self, BindGroup, BufferRange, BufferUse, Command, Pipeline};
+use crate::pipelines::Key;
+use crate::queue::Launch;
+use crate::scratch;
+use crate::seam::{self, BindGroup, BufferRange, BufferUse, Pipeline};
 use crate::view::Operand;
 
 /// A dispatch made ready.
-struct Step {
-    pipeline: Arc<dyn Pipeline>,
-    bindings: Arc<dyn BindGroup>,
-    workgroups: [u32; 3],
+pub(crate) struct Step {
+    pub pipeline: Arc<dyn Pipeline>,
+    pub bindings: Arc<dyn BindGroup>,
+    pub workgroups: [u32; 3],
+    /// The kernel's entry point.
+    pub kernel: &'static str,
+    /// The node that it is a part of, by its place in the segment.
+    pub node: usize,
+    /// The estimated time.
+    pub nanoseconds: f64,
+}
+
+/// A dispatch with its node and its estimated time.
+struct Planned {
+    dispatch: Dispatch,
+    node: usize,
+    nanoseconds: f64,
 }
 
 /// A compiled segment.
@@ -63,9 +79,17 @@ impl GpuProgram {
                     .first()
                     .map_or("nothing", |first| first.kernel.entry),
             );
-            dispatches.extend(planned);
+            let nanoseconds = estimate(node) / planned.len().max(1) as f64;
+            dispatches.extend(planned.into_iter().map(|dispatch| Planned {
+                dispatch,
+                node: kernels.len() - 1,
+                nanoseconds,
+            }));
         }
         let max_scalars: Vec<i32> = segment.graph.scalars().iter().map(|s| s.max).collect();
+        let all = dispatches.iter_mut().map(|planned| &mut planned.dispatch);
+        let scratch_bytes = scratch::place(shared.device.as_ref(), all)
+            .map_err(|error| shared.failed("a program", error))?;
         let (steps, scalars, own_bytes) = prepare(shared, &dispatches, max_scalars.len())?;
         Ok(Self {
             shared: shared.clone(),
@@ -73,34 +97,18 @@ impl GpuProgram {
             kernels,
             scalars,
             max_scalars,
-            own_bytes,
+            own_bytes: own_bytes + scratch_bytes,
             _buffers: buffers,
         })
     }
 
     /// Whether it belongs to the device of `shared`.
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
+    pub(crate) fn is_of(&self, shared: &Shared) -> bool {
+        Arc::ptr_eq(&self.shared.owner, &shared.owner)
     }
 
-    /// The commands of a run.
-    pub(crate) fn commands(&self) -> Vec<Command<'_>> {
-        self.steps
-            .iter()
-            .map(|step| Command::Dispatch {
-                pipeline: &step.pipeline,
-                bindings: &step.bindings,
-                workgroups: step.workgroups,
-            })
-            .collect()
-    }
-
-    /// The buffer that the scalars of a run are written to, if its kernels read any. All scalars
-    /// are checked.
-    pub(crate) fn scalars(
-        &self,
-        scalars: &[i32],
-    ) -> Result<Option<&Arc<dyn seam::Buffer>>, DeviceError> {
+    /// A run with these scalars, which are checked.
+    pub(crate) fn launch<'p>(&'p self, scalars: &'p [i32]) -> Result<Launch<'p>, DeviceError> {
         for (index, &max) in self.max_scalars.iter().enumerate() {
             let value = scalars.get(index).copied();
             if !value.is_some_and(|value| (0..=max).contains(&value)) {
@@ -112,62 +120,59 @@ impl GpuProgram {
                 });
             }
         }
-        Ok(self.scalars.as_ref())
+        let read = &scalars[..self.max_scalars.len()];
+        Ok(Launch {
+            steps: &self.steps,
+            scalars: self.scalars.as_ref().map(|buffer| (buffer, read)),
+        })
     }
 }
 
 /// Makes pipelines, parameters and bind groups.
 fn prepare(
     shared: &Shared,
-    dispatches: &[Dispatch],
+    planned: &[Planned],
     n_scalars: usize,
 ) -> Result<(Vec<Step>, Option<Arc<dyn seam::Buffer>>, usize), DeviceError> {
     let device = &shared.device;
     let alignment = device.caps().binding_alignment;
     let failed = |error| shared.failed("a program", error);
-    let mut params = Vec::new();
-    let mut offsets = Vec::new();
-    for dispatch in dispatches {
-        params.resize(params.len().next_multiple_of(alignment as usize), 0);
-        offsets.push(params.len() as u64);
-        params.extend_from_slice(&dispatch.params);
-    }
-    let mut own_bytes = params.len();
-    let params_buffer = device
-        .create_buffer(params.len() as u64, BufferUse::Uniform)
-        .map_err(failed)?;
-    params.resize(params.len().next_multiple_of(4), 0);
-    if !params.is_empty() {
-        device.write(&params_buffer, 0, &params).map_err(failed)?;
-    }
-    let reads_scalars = |dispatch: &Dispatch| dispatch.kernel.bindings.contains(&Access::Scalars);
-    let scalars = match dispatches.iter().any(reads_scalars) {
+    let mut own_bytes = 0;
+    let params = Parameters::write(shared, planned, &mut own_bytes)?;
+    let reads_scalars = |planned: &Planned| {
+        let mut bindings = planned.dispatch.kernel.bindings.iter();
+        bindings.any(|access| !access.is_operand())
+    };
+    let scalars = match planned.iter().any(reads_scalars) {
         true => {
-            own_bytes += n_scalars * size_of::<i32>();
-            let bytes = n_scalars.max(1) * size_of::<i32>();
-            let buffer = device.create_buffer(bytes as u64, BufferUse::Storage);
+            let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
+            own_bytes += bytes;
+            let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
             Some(buffer.map_err(failed)?)
         }
         false => None,
     };
-    let mut steps = Vec::with_capacity(dispatches.len());
-    for (dispatch, &offset) in dispatches.iter().zip(&offsets) {
+    let keys = planned
+        .iter()
+        .map(|Planned { dispatch, .. }| Key::of(device.as_ref(), dispatch, &read_only(dispatch)))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    let pipelines = shared.pipelines.all(device.as_ref(), &keys).map_err(failed)?;
+    let mut steps = Vec::with_capacity(planned.len());
+    for ((planned, pipeline), params) in planned.iter().zip(pipelines).zip(params.ranges) {
+        let dispatch = &planned.dispatch;
         let kernel = dispatch.kernel;
-        let read_only = read_only(dispatch);
-        let pipeline = shared
-            .pipelines
-            .of(device.as_ref(), dispatch, &read_only)
-            .map_err(failed)?;
-        let mut ranges = vec![BufferRange {
-            buffer: params_buffer.clone(),
-            bytes: offset..offset + dispatch.params.len() as u64,
-        }];
+        let mut ranges = vec![params];
         let mut operands = dispatch.operands.iter();
         for access in kernel.bindings {
             ranges.push(match (access, &scalars) {
                 (Access::Scalars, Some(scalars)) => BufferRange {
                     buffer: scalars.clone(),
                     bytes: 0..scalars.len(),
+                },
+                (Access::UniformScalars, Some(scalars)) => BufferRange {
+                    buffer: scalars.clone(),
+                    bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
                 },
                 _ => {
                     let operand = operands.next().ok_or_else(|| {
@@ -183,15 +188,62 @@ fn prepare(
                 }
             });
         }
+        let bindings = device.create_bind_group(&pipeline, &ranges);
         steps.push(Step {
-            bindings: device
-                .create_bind_group(&pipeline, &ranges)
-                .map_err(failed)?,
+            bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
             pipeline,
             workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
+            kernel: kernel.entry,
+            node: planned.node,
+            nanoseconds: planned.nanoseconds,
         });
     }
     Ok((steps, scalars, own_bytes))
+}
+
+/// The parameters of all dispatches, in buffers of the device.
+struct Parameters {
+    ranges: Vec<BufferRange>,
+}
+
+impl Parameters {
+    /// The largest buffer of parameters.
+    const MAX_BYTES: usize = 16 << 20;
+
+    fn write(
+        shared: &Shared,
+        planned: &[Planned],
+        own_bytes: &mut usize,
+    ) -> Result<Self, DeviceError> {
+        let alignment = shared.device.caps().binding_alignment as usize;
+        let mut ranges = Vec::with_capacity(planned.len());
+        let mut rest = planned;
+        while !rest.is_empty() {
+            let mut bytes = Vec::new();
+            let mut offsets = Vec::new();
+            while let Some((first, others)) = rest.split_first()
+                && bytes.len() < Self::MAX_BYTES
+            {
+                bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+                let start = bytes.len() as u64;
+                bytes.extend_from_slice(&first.dispatch.params);
+                offsets.push(start..bytes.len() as u64);
+                rest = others;
+            }
+            let buffer = shared
+                .device
+                .create_buffer(bytes.len() as u64, BufferUse::Uniform)
+                .map_err(|error| shared.failed("a program's parameters", error))?;
+            let written = shared.engine.write(&buffer, 0, &bytes);
+            written.map_err(|failure| shared.failure(failure))?;
+            *own_bytes += bytes.len();
+            ranges.extend(offsets.into_iter().map(|bytes| BufferRange {
+                buffer: buffer.clone(),
+                bytes,
+            }));
+        }
+        Ok(Self { ranges })
+    }
 }
 
 /// Which operands can be bound read-only: those that are only read, of buffers that the dispatch
@@ -201,7 +253,7 @@ fn read_only(dispatch: &Dispatch) -> Vec<bool> {
         .kernel
         .bindings
         .iter()
-        .filter(|access| **access != Access::Scalars);
+        .filter(|access| access.is_operand());
     let accessed: Vec<_> = accesses.zip(&dispatch.operands).collect();
     let written = |operand: &Operand| {
         accessed.iter().any(|(access, other)| {
@@ -287,7 +339,7 @@ impl Resolver<'_> {
             dtype: value.dtype,
             layout: value.layout,
             buffer: memory.buffer.clone(),
-            storage: binding.offset as u64,
+            storage: memory.start + binding.offset as u64,
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use kovar_core::{DType, Dims, Layout};
 
-use crate::seam;
+use crate::seam::{self, Caps};
 
 /// A value with the memory that its storage lies in.
 #[derive(Clone, Debug)]
@@ -58,6 +58,13 @@ impl Operand {
         range.end - range.start <= limit
     }
 
+    /// The view of a vector, or of the last dim, as the innermost; `None` if it is too large.
+    pub fn vector(&self, caps: &Caps) -> Option<View> {
+        let fits = self.fits(caps.binding_alignment, caps.max_binding_bytes);
+        let stride = Dims::new(&[self.layout.stride_from_end(0)])?;
+        fits.then(|| self.view(&stride, caps.binding_alignment))
+    }
+
     /// The view for a kernel, of collapsed strides. Element offsets count from the binding's start.
     pub fn view(&self, strides: &Dims, alignment: u64) -> View {
         let (_, residual) = self.binding(alignment);
@@ -77,6 +84,14 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// A view of these strides from the binding's start on.
+    pub fn of(strides: [u32; 4]) -> Self {
+        Self {
+            strides,
+            ..Self::default()
+        }
+    }
+
     /// A view of up to four dims, in elements; a stride that is never taken may be any.
     pub fn new(strides: &Dims, offset: u64) -> Self {
         Self {

@@ -1,12 +1,16 @@
 //! Every operation on the first GPU against the oracle.
 
 use kovar_core::backend::Backend;
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{Features, GpuBackend, GpuOptions};
 use kovar_testkit::suite::{Filter, run_tests};
 
 #[test]
 fn supported_operations_agree_with_the_oracle() {
-    let backend = GpuBackend::new(GpuOptions::new()).unwrap();
+    let mut options = GpuOptions::new();
+    if std::env::var("KOVAR_MASK").is_ok_and(|mask| mask == "subgroups") {
+        options = options.masked(Features::SUBGROUPS);
+    }
+    let backend = GpuBackend::new(options).unwrap();
     let filter = Filter {
         op: std::env::var("KOVAR_OP").ok(),
         name: std::env::var("KOVAR_CASE").ok(),

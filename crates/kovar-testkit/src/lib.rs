@@ -18,6 +18,7 @@ pub mod limits;
 pub mod metrics;
 pub mod oracle;
 pub mod perf;
+pub mod restricted;
 pub mod simulated;
 pub mod suite;
 pub mod synthetic;

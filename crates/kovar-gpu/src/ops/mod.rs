@@ -2,26 +2,40 @@
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
 mod arange;
+mod argmax;
+mod argsort;
 mod binary;
 mod concat;
 mod copy;
+mod cumsum;
 mod elementwise;
 mod get_rows;
 mod glu;
+mod group_norm;
 mod images;
+mod l2_norm;
+mod layer_norm;
 mod pad;
 mod pieces;
 mod pool2d;
 mod quantize_rows;
 mod rearrange;
+mod reduce;
 mod repeat;
+mod rms_norm;
+mod rope;
+mod rope_apply;
 mod row_scales;
+mod rows;
 mod scale;
 mod set_rows;
+mod softmax;
 mod timestep_embedding;
 mod token_shift;
+mod turn;
 mod unary;
 mod upscale;
+mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -59,22 +73,34 @@ struct Entry {
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
         Op::Arange(_) => &arange::ENTRY,
+        Op::Argmax(_) => &argmax::ENTRY,
+        Op::Argsort(_) => &argsort::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
+        Op::Cumsum(_) => &cumsum::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
+        Op::GroupNorm(_) => &group_norm::ENTRY,
+        Op::L2Norm(_) => &l2_norm::ENTRY,
+        Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Pool2d(_) => &pool2d::ENTRY,
         Op::QuantizeRows(_) => &quantize_rows::ENTRY,
+        Op::Reduce(_) => &reduce::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
+        Op::RmsNorm(_) => &rms_norm::ENTRY,
+        Op::Rope(_) => &rope::ENTRY,
+        Op::RopeApply(_) => &rope_apply::ENTRY,
         Op::RowScales(_) => &row_scales::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
+        Op::Softmax(_) => &softmax::ENTRY,
         Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
         Op::Upscale(_) => &upscale::ENTRY,
+        Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })
 }
@@ -130,6 +156,13 @@ pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
             op: node.op().name(),
         },
     )
+}
+
+/// The reason for refusing a node whose attributes are of a kind that no kernel knows.
+fn unknown(node: NodeRef<'_>) -> Reason {
+    Reason::Op {
+        op: node.op().name(),
+    }
 }
 
 /// The number of a dtype in `shared/element.wgsl`.

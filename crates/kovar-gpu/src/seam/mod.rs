@@ -1,47 +1,24 @@
 //! The seam between this crate and a graphics API: buffers, kernels, recorded commands and
 //! submissions. Everything else in the crate knows a GPU only through it.
 
+mod caps;
+mod masked;
+#[cfg(test)]
+pub(crate) mod null;
 mod wgpu;
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::kernel::Features;
+use kovar_core::HostBytes;
 
-pub(crate) use self::wgpu::adapters;
-
-/// What a device is and can do.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Caps {
-    /// The product's name.
-    pub name: String,
-    /// The API and the driver with its version.
-    pub driver: String,
-    /// What kernels may use.
-    pub features: Features,
-    /// The fewest and the most invocations of a subgroup; 0 without [`Features::SUBGROUPS`].
-    pub subgroup_sizes: (u32, u32),
-    /// Bindings begin at multiples of this, in bytes; a power of two.
-    pub binding_alignment: u64,
-    /// The largest binding, in bytes.
-    pub max_binding_bytes: u64,
-    /// The largest buffer, in bytes.
-    pub max_buffer_bytes: u64,
-    /// The most workgroups along a dimension.
-    pub max_workgroups: u32,
-    /// The most invocations of a workgroup.
-    pub max_workgroup_size: u32,
-    /// Bytes of workgroup memory.
-    pub workgroup_bytes: u32,
-    /// Whether the host and the device share their memory.
-    pub unified_memory: bool,
-    /// Memory of the device in bytes, if it can be known.
-    pub memory_bytes: Option<u64>,
-    /// A software implementation on the CPU.
-    pub software: bool,
-}
+pub(crate) use self::caps::Caps;
+pub use self::caps::{MatrixElement, MatrixShape, MemoryBudget};
+pub(crate) use self::masked::Masked;
+pub(crate) use self::wgpu::{Adapter, AdapterKey, adapters};
 
 /// Why the API refused or failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -54,6 +31,8 @@ pub(crate) enum SeamError {
     Invalid { what: String, message: String },
     #[error("no end within {seconds} s")]
     TimedOut { seconds: f64 },
+    #[error("the work ended without its end mark")]
+    Unfinished,
 }
 
 /// What a buffer is for.
@@ -63,7 +42,9 @@ pub(crate) enum BufferUse {
     Storage,
     /// Parameters of kernels.
     Uniform,
-    /// Host memory on its way to the device.
+    /// Run-time scalars, which kernels read as storage or as uniforms.
+    Scalars,
+    /// Host memory on its way to the device. It begins mapped.
     Upload,
     /// Device memory on its way to the host.
     Readback,
@@ -88,6 +69,13 @@ pub(crate) trait BindGroup: Any + Send + Sync + fmt::Debug {
 /// Recorded commands; submitted once.
 pub(crate) trait Recording: Any + Send {
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+/// The times of a recording's dispatches.
+pub(crate) trait Timer: Send {
+    /// The start and the end of each dispatch in nanoseconds, on a clock of the device, once the
+    /// recording's submission has been waited for.
+    fn read(&self) -> Result<Vec<(u64, u64)>, SeamError>;
 }
 
 /// How a pipeline uses a binding.
@@ -124,6 +112,7 @@ pub(crate) enum Command<'a> {
         bindings: &'a Arc<dyn BindGroup>,
         workgroups: [u32; 3],
     },
+    /// Between two buffers.
     Copy {
         from: &'a Arc<dyn Buffer>,
         from_offset: u64,
@@ -143,14 +132,35 @@ pub(crate) enum Command<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Submission(pub u64);
 
-/// An open device.
+/// Host memory that the device reads where it lies.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    /// Holds on to the host's bytes for as long as the device may read them.
+    pub buffer: Arc<dyn Buffer>,
+    /// The first byte within the buffer.
+    pub start: u64,
+}
+
+/// An open device. All calls may come from any thread.
 pub(crate) trait Device: Send + Sync + fmt::Debug {
     fn caps(&self) -> &Caps;
+
+    /// What the platform says of the memory, if it says anything.
+    fn memory_budget(&self) -> Option<MemoryBudget>;
+
+    /// Why the device stopped working, if it has. All calls fail from then on.
+    fn lost(&self) -> Option<String>;
 
     /// A buffer of `bytes` bytes, rounded up to whole words, of unspecified content.
     fn create_buffer(&self, bytes: u64, usage: BufferUse) -> Result<Arc<dyn Buffer>, SeamError>;
 
+    /// Makes the host's own pages readable as a storage buffer; `None` where it can't be done.
+    fn import(&self, bytes: &HostBytes) -> Option<Imported>;
+
     fn create_pipeline(&self, spec: &PipelineSpec<'_>) -> Result<Arc<dyn Pipeline>, SeamError>;
+
+    /// Keeps the pipelines made so far for the next process, where that is possible.
+    fn save_pipelines(&self);
 
     /// The ranges by binding number.
     fn create_bind_group(
@@ -159,17 +169,44 @@ pub(crate) trait Device: Send + Sync + fmt::Debug {
         ranges: &[BufferRange],
     ) -> Result<Arc<dyn BindGroup>, SeamError>;
 
-    fn record(&self, commands: &[Command<'_>]) -> Result<Box<dyn Recording>, SeamError>;
+    fn record(
+        &self,
+        commands: &mut dyn Iterator<Item = Command<'_>>,
+    ) -> Result<Box<dyn Recording>, SeamError>;
 
-    /// Queues recordings behind all that was submitted before.
+    /// Records dispatches so that the time of each is measured; at most [`MAX_TIMED`] of them.
+    fn record_timed(
+        &self,
+        commands: &mut dyn Iterator<Item = Command<'_>>,
+    ) -> Result<(Box<dyn Recording>, Box<dyn Timer>), SeamError>;
+
+    /// Queues recordings, in their order, behind all that was submitted before.
     fn submit(&self, recordings: Vec<Box<dyn Recording>>) -> Result<Submission, SeamError>;
 
-    /// Waits until a submission and all before it have ended.
-    fn wait(&self, submission: Submission) -> Result<(), SeamError>;
+    /// Waits until a submission and all before it have ended; `false` if they have not within
+    /// `timeout`.
+    fn wait(&self, submission: Submission, timeout: Duration) -> Result<bool, SeamError>;
 
-    /// Copies `bytes` into an upload, uniform or storage buffer before the next submission runs.
-    fn write(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError>;
+    /// Asks for an upload or readback buffer to be mapped. It is once the last submission made
+    /// before has been waited for.
+    fn map(&self, buffer: &Arc<dyn Buffer>) -> Result<(), SeamError>;
 
-    /// Reads a readback buffer that no work in flight writes.
-    fn read(&self, buffer: &Arc<dyn Buffer>, into: &mut [u8]) -> Result<(), SeamError>;
+    /// Gives a mapped buffer back to the device.
+    fn unmap(&self, buffer: &Arc<dyn Buffer>) -> Result<(), SeamError>;
+
+    /// Writes a mapped upload buffer. The offset is a multiple of 8 bytes.
+    fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError>;
+
+    /// Reads a mapped readback buffer from any offset on.
+    fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8])
+    -> Result<(), SeamError>;
+
+    /// Begins or ends a capture of the graphics debugger that is attached, if one is.
+    fn capture(&self, on: bool);
+
+    /// Gives the device up, as if it were lost.
+    fn destroy(&self);
 }
+
+/// The most dispatches of one timed recording.
+pub(crate) const MAX_TIMED: usize = 1024;

@@ -1,0 +1,13 @@
+// The order of floats as that of unsigned integers: NaN above every number, 0 equal to -0.
+
+fn order_key(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let magnitude = bits & 0x7fffffffu;
+    if magnitude > 0x7f800000u {
+        return 0xffffffffu;
+    }
+    if magnitude == 0u {
+        return 0x80000000u;
+    }
+    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
+}

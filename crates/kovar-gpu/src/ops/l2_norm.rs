@@ -1,0 +1,59 @@
+//! Euclidean normalisation.
+
+use kovar_core::NodeRef;
+use kovar_core::ops::Op;
+
+use super::rows::{Split, dtypes, features, per, refuse_rows, rows};
+use super::{Entry, FLOATS, Planned, no_kernel, reduce};
+use crate::kernel::{Access, Dispatch, Kernel};
+use crate::program::Resolver;
+
+static KERNEL: Kernel = Kernel {
+    file: "l2_norm",
+    entry: "l2_norm",
+    bindings: &[Access::Write, Access::Read, Access::Read],
+};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| FLOATS,
+    refuses: refuse_rows,
+    plan,
+};
+
+fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    let refused = || no_kernel(resolver.shared, node);
+    let Op::L2Norm(op) = node.op() else {
+        return Err(refused());
+    };
+    let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
+    let caps = resolver.shared.device.caps();
+    let plan = || {
+        let split = Split::of(u32::try_from(x.layout.dims().from_end(0)).ok()?);
+        let mut dispatches = Vec::new();
+        for rows in rows(caps, &[y, x], 0)? {
+            let ([y, x], [y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
+                return None;
+            };
+            let mut operands = vec![y.clone(), x.clone(), x.clone()];
+            if split.is_cut() {
+                let (first, sums) = reduce::chunk_sums(&rows, split, (x, *x_view), true)?;
+                dispatches.push(first);
+                operands[2] = sums;
+            }
+            let mut constants = dtypes(&operands);
+            constants.push(("PER", per(y, y_view, split.n)));
+            let params = split.params(&rows).view(*y_view).view(*x_view);
+            dispatches.push(Dispatch {
+                kernel: &KERNEL,
+                features: features(y),
+                constants,
+                params: params.f32(op.eps).finish(),
+                operands,
+                workgroups: split.workgroups(&rows),
+            });
+        }
+        Some(dispatches)
+    };
+    plan().ok_or_else(refused)
+}

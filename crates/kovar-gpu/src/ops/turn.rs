@@ -1,0 +1,93 @@
+//! Pairs of a head's elements times 2 x 2 matrices, as both rotary embeddings need it.
+
+use kovar_core::backend::Reason;
+use kovar_core::ops::Pairing;
+use kovar_core::{DType, NodeRef};
+
+use super::rows::{dtypes, refuse_large, rows};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
+use crate::seam::Caps;
+use crate::view::{Operand, View};
+
+/// Invocations of a workgroup.
+const WORKGROUP: u32 = 256;
+
+/// Refuses heads or tables that are too large for a binding.
+pub(super) fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
+    let table = node.input(1).map(|table| table.layout);
+    refuse_large(caps, node, |layout| {
+        if Some(*layout) == table {
+            return Some(*layout);
+        }
+        let outer = layout.dims().rank().saturating_sub(1);
+        (0..outer).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
+    })
+}
+
+/// Dispatches of `kernel` for `y` and `x` of dims `[.., tokens, heads, head_dim]`. The table is
+/// `[tokens, pairs, 2]`, of cosines and sines, or `[tokens, pairs, 2, 2]`.
+pub(super) fn plan(
+    caps: &Caps,
+    kernel: &'static Kernel,
+    [y, x]: [Operand; 2],
+    table: &Operand,
+    pairing: Pairing,
+) -> Option<Vec<Dispatch>> {
+    let head_dim = u32::try_from(y.layout.dims().from_end(0)).ok()?;
+    let token_dim = y.layout.dims().rank().checked_sub(3)?;
+    let pairs = u32::try_from(*table.layout.dims().get(1)?).ok()?;
+    let matrices = table.layout.dims().rank() == 4;
+    let neighbours = pairing == Pairing::Normal;
+    // An empty table has no bytes to bind, and is not read.
+    let (table, table_view) = match pairs {
+        0 => (&x, View::default()),
+        _ if !table.fits(caps.binding_alignment, caps.max_binding_bytes) => return None,
+        _ => {
+            let view = table.view(table.layout.strides(), caps.binding_alignment);
+            (table, view)
+        }
+    };
+    let (table, mut dispatches) = (table.clone(), Vec::new());
+    for rows in rows(caps, &[y, x], 2)? {
+        let ([y, x], &[y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
+            return None;
+        };
+        let [outer @ .., stride] = y_view.strides;
+        let mut even = outer.iter().chain([&y_view.offset, &head_dim]);
+        let narrow = y.dtype != DType::F32;
+        let per = match narrow
+            && stride == 1
+            && even.all(|x| x % 2 == 0)
+            && (neighbours || pairs % 2 == 0)
+        {
+            true => 2,
+            false => 1,
+        };
+        let turning = if neighbours { pairs } else { pairs / per };
+        let units = turning + (head_dim - 2 * pairs) / per;
+        let [lead, tokens, heads] = rows.outer;
+        let invocations = rows.count().checked_mul(units)?;
+        let first_token = u32::try_from(rows.start[token_dim]).ok()?;
+        let params = Params::new().vec4([lead, tokens, heads, units]);
+        let params = params.view(y_view).view(x_view).view(table_view);
+        let operands = vec![y.clone(), x.clone(), table.clone()];
+        let mut constants = dtypes(&operands);
+        constants.extend([
+            ("MATRICES", matrices.into()),
+            ("NEIGHBOURS", neighbours.into()),
+            ("PER", per),
+        ]);
+        dispatches.push(Dispatch {
+            kernel,
+            features: match narrow {
+                true => Features::NARROW,
+                false => Features::NONE,
+            },
+            constants,
+            params: params.u32(first_token).u32(pairs).finish(),
+            operands,
+            workgroups: invocations.div_ceil(WORKGROUP),
+        });
+    }
+    Some(dispatches)
+}

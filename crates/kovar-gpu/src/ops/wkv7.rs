@@ -1,0 +1,103 @@
+//! The state recurrence of RWKV-7.
+
+use kovar_core::NodeRef;
+use kovar_core::backend::Reason;
+use kovar_core::ops::Op;
+
+use super::rows::{dtypes, features, refuse_large};
+use super::{Entry, F32, FLOATS, Planned, no_kernel};
+use crate::kernel::{Access, Dispatch, Kernel, MAX_UNIFORM_SCALARS, Params};
+use crate::program::Resolver;
+use crate::seam::Caps;
+
+/// The operand index of the state.
+const STATE: usize = 6;
+/// Invocations of a workgroup.
+const WORKGROUP: u32 = 64;
+/// Columns of the state that a lane has.
+const COLUMNS: u32 = 16;
+/// The largest heads that workgroup memory has room for.
+const MAX_HEAD: u32 = 256;
+
+/// Eight storage buffers are all that devices promise, so the scalars are a uniform one.
+const BINDINGS: &[Access] = &[
+    Access::Write,
+    Access::Read,
+    Access::Read,
+    Access::Read,
+    Access::Read,
+    Access::Read,
+    Access::Read,
+    Access::Write,
+    Access::UniformScalars,
+];
+
+static KERNEL: Kernel = Kernel {
+    file: "wkv7",
+    entry: "wkv7",
+    bindings: BINDINGS,
+};
+
+static WIDE: Kernel = Kernel {
+    file: "wkv7",
+    entry: "wkv7_wide",
+    bindings: BINDINGS,
+};
+
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, i| if i == STATE { F32 } else { FLOATS },
+    result: |_| FLOATS,
+    refuses,
+    plan,
+};
+
+fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
+    let scalar = node.op().scalar();
+    if scalar.is_some_and(|scalar| scalar.index() >= MAX_UNIFORM_SCALARS) {
+        return Some(super::unknown(node));
+    }
+    refuse_large(caps, node, |layout| Some(*layout))
+}
+
+fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    let refused = || no_kernel(resolver.shared, node);
+    let Op::Wkv7(op) = node.op() else {
+        return Err(refused());
+    };
+    let mut operands = vec![resolver.output(node)?];
+    for i in 0..STATE {
+        operands.push(resolver.input(node, i)?);
+    }
+    operands.push(resolver.update(node, 0)?);
+    let caps = resolver.shared.device.caps();
+    let plan = || {
+        let dims = operands[0].layout.dims();
+        let size = |i: usize| u32::try_from(dims.from_end(i)).ok();
+        let (tokens, heads, n) = (size(2)?, size(1)?, size(0)?);
+        let lanes = n.div_ceil(COLUMNS).next_power_of_two();
+        let rows = WORKGROUP / lanes.min(WORKGROUP);
+        let (kernel, parts, workgroups) = match n {
+            0..=MAX_HEAD => {
+                let parts = n.div_ceil(rows);
+                (&KERNEL, parts, heads.checked_mul(parts)?)
+            }
+            _ => (&WIDE, 1, heads.checked_mul(n)?.div_ceil(WORKGROUP)),
+        };
+        let n_valid = op.n_valid.map_or(MAX_UNIFORM_SCALARS, |id| id.index());
+        let params = Params::new().u32(tokens).u32(heads).u32(n);
+        let mut params = params.u32(lanes.ilog2()).u32(parts).u32(n_valid as u32);
+        for operand in &operands {
+            let strides = operand.layout.strides();
+            params = params.view(operand.view(strides, caps.binding_alignment));
+        }
+        Some(vec![Dispatch {
+            kernel,
+            features: features(&operands[0]),
+            constants: dtypes(&operands),
+            params: params.finish(),
+            operands: operands.clone(),
+            workgroups,
+        }])
+    };
+    plan().ok_or_else(refused)
+}

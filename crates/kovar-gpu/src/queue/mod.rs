@@ -1,0 +1,215 @@
+//! The one in-order queue of a GPU.
+//!
+//! Calls append commands; `engine` gathers them into submissions, `ring` holds the bytes of writes
+//! until the device has them, `bytes` moves what begins or ends within words, and `progress` is
+//! what the poll thread knows. Every submission ends by writing a number that the poll thread
+//! checks, because not every API reports work that failed.
+
+mod bytes;
+mod engine;
+mod launch;
+mod progress;
+mod ring;
+mod transfer;
+
+use std::sync::Arc;
+
+use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
+use kovar_core::error::DeviceError;
+
+pub(crate) use self::engine::{Engine, QueueOptions};
+pub(crate) use self::launch::Launch;
+pub(crate) use self::progress::Failure;
+use self::transfer::Reading;
+use crate::backend::Shared;
+use crate::memory::GpuMemory;
+use crate::program::GpuProgram;
+
+/// The queue of a GPU as one of its users sees it.
+pub(crate) struct GpuQueue {
+    shared: Arc<Shared>,
+}
+
+/// A read on its way.
+struct Ticket {
+    shared: Arc<Shared>,
+    reading: Reading,
+}
+
+impl ReadTicket for Ticket {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>, DeviceError> {
+        let Self { shared, reading } = *self;
+        let len = reading.len;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| DeviceError::OutOfMemory {
+                device: shared.info.id.clone(),
+                what: "a read".to_owned(),
+                requested: len,
+            })?;
+        bytes.resize(len, 0);
+        let read = reading.finish(&mut bytes);
+        read.map_err(|failure| shared.failure(failure))?;
+        Ok(bytes)
+    }
+}
+
+impl GpuQueue {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn check(
+        &self,
+        what: &'static str,
+        memory: &GpuMemory,
+        offset: usize,
+        len: usize,
+    ) -> Result<u64, DeviceError> {
+        if offset.checked_add(len).is_some_and(|end| end <= memory.len) {
+            return Ok(memory.start + offset as u64);
+        }
+        Err(DeviceError::OutOfRange {
+            device: self.shared.info.id.clone(),
+            what,
+            offset,
+            len,
+            buffer_len: memory.len,
+        })
+    }
+
+    /// Memory that is read, and where a checked range begins in its buffer.
+    fn source<'b>(
+        &self,
+        what: &'static str,
+        buffer: &'b Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<(&'b GpuMemory, u64), DeviceError> {
+        let memory = self.shared.memory(buffer, what)?;
+        let at = self.check(what, memory, offset, len)?;
+        Ok((memory, at))
+    }
+
+    /// Memory that is written. Imported memory and weights are read-only.
+    fn target<'b>(
+        &self,
+        what: &'static str,
+        buffer: &'b Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<(&'b GpuMemory, u64), DeviceError> {
+        let (memory, at) = self.source(what, buffer, offset, len)?;
+        match memory.writable {
+            true => Ok((memory, at)),
+            false => Err(self.shared.foreign(what)),
+        }
+    }
+
+    fn done<T>(&self, done: Result<T, Failure>) -> Result<T, DeviceError> {
+        done.map_err(|failure| self.shared.failure(failure))
+    }
+
+    fn reading(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<Reading, DeviceError> {
+        let (memory, at) = self.source("read", buffer, offset, len)?;
+        self.done(self.shared.engine.read(&memory.buffer, at, len))
+    }
+
+    /// What a run of a program of this device needs; its scalars are checked.
+    pub(crate) fn launched<'p>(
+        &self,
+        program: &'p dyn Program,
+        scalars: &'p [i32],
+    ) -> Result<Launch<'p>, DeviceError> {
+        let program = program
+            .as_any()
+            .downcast_ref::<GpuProgram>()
+            .filter(|program| program.is_of(&self.shared))
+            .ok_or_else(|| self.shared.foreign("launch"))?;
+        program.launch(scalars)
+    }
+}
+
+impl Queue for GpuQueue {
+    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        let (memory, at) = self.target("write", buffer, offset, bytes.len())?;
+        self.done(self.shared.engine.write(&memory.buffer, at, bytes))
+    }
+
+    fn read(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<Box<dyn ReadTicket>, DeviceError> {
+        Ok(Box::new(Ticket {
+            shared: self.shared.clone(),
+            reading: self.reading(buffer, offset, len)?,
+        }))
+    }
+
+    fn read_into(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let reading = self.reading(buffer, offset, bytes.len())?;
+        self.done(reading.finish(bytes))
+    }
+
+    fn copy(
+        &self,
+        from: &Buffer,
+        from_offset: usize,
+        to: &Buffer,
+        to_offset: usize,
+        len: usize,
+    ) -> Result<(), DeviceError> {
+        let (source, from) = self.source("copy", from, from_offset, len)?;
+        let (target, to) = self.target("copy", to, to_offset, len)?;
+        let engine = &self.shared.engine;
+        self.done(engine.copy((&source.buffer, from), (&target.buffer, to), len as u64))
+    }
+
+    fn fill(
+        &self,
+        buffer: &Buffer,
+        offset: usize,
+        len: usize,
+        byte: u8,
+    ) -> Result<(), DeviceError> {
+        let (memory, at) = self.target("fill", buffer, offset, len)?;
+        let engine = &self.shared.engine;
+        self.done(engine.fill(&memory.buffer, at, len as u64, byte))
+    }
+
+    fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
+        let launch = self.launched(program, scalars)?;
+        self.done(self.shared.engine.launch(launch, None).map(|_| ()))
+    }
+
+    fn launch_while(
+        &self,
+        program: &dyn Program,
+        scalars: &[i32],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, DeviceError> {
+        let launch = self.launched(program, scalars)?;
+        self.done(self.shared.engine.launch(launch, Some(go_on)))
+    }
+
+    fn fence(&self) -> Result<Fence, DeviceError> {
+        self.done(self.shared.engine.fence().map(Fence))
+    }
+
+    fn wait(&self, fence: Fence) -> Result<(), DeviceError> {
+        self.done(self.shared.engine.wait(fence.0))
+    }
+}

@@ -1,0 +1,330 @@
+//! What has been submitted and what has ended, kept by the device's one poll thread.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::ring::{Chunk, Class};
+use crate::seam::{Buffer, Device, SeamError, Submission};
+
+/// How long the poll thread waits at once; it looks for time-outs in between.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Errors are remembered up to this many.
+const MAX_FAILURES: usize = 64;
+
+/// A word on the host that a submission writes as its last act.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub buffer: Arc<dyn Buffer>,
+    /// The number that it was left with.
+    pub last: u32,
+}
+
+/// A submission that has not ended.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub number: u64,
+    pub submission: Submission,
+    pub what: &'static str,
+    /// The mark with the number that it must come to hold.
+    pub mark: Mark,
+    /// Upload memory that comes back.
+    pub chunks: Vec<Chunk>,
+    /// Estimated nanoseconds.
+    pub estimate: f64,
+    pub submitted: Instant,
+}
+
+/// An error of work in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub number: u64,
+    pub what: &'static str,
+    pub error: SeamError,
+}
+
+/// What the poll thread and the queue's users share.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    in_flight: VecDeque<InFlight>,
+    /// All submissions up to this number have ended.
+    ended: u64,
+    /// The last errors, and whether somebody was told of them.
+    failures: VecDeque<(Failure, bool)>,
+    lost: Option<String>,
+    /// How often a submission was found to take too long, and the last of them.
+    stalls: u64,
+    stalled: Option<Failure>,
+    /// Upload chunks that may be filled, by class, mapped.
+    pub free: [Vec<Chunk>; 2],
+    /// Upload chunks that exist, by class.
+    pub chunks: [usize; 2],
+    pub marks: Vec<Mark>,
+    /// Readback buffers that are not in use, unmapped.
+    pub readbacks: Vec<Arc<dyn Buffer>>,
+    /// Measured time of submissions, as a multiple of the estimate.
+    scale: f64,
+    /// When the last submission ended.
+    last_end: Option<Instant>,
+    stop: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Progress {
+    done: Mutex<Done>,
+    changed: Condvar,
+}
+
+impl Progress {
+    /// `scale` is the first guess of measured to estimated time.
+    pub fn new(scale: f64) -> Self {
+        Self {
+            done: Mutex::new(Done {
+                scale,
+                ..Done::default()
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the poll thread of a device, which ends at [`stop`](Self::stop) when no work is in
+    /// flight any more.
+    pub fn poll(
+        self: &Arc<Self>,
+        device: Arc<dyn Device>,
+        timeout: Duration,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let progress = self.clone();
+        let name = "kovar-gpu-poll".to_owned();
+        thread::Builder::new()
+            .name(name)
+            .spawn(move || progress.run(device.as_ref(), timeout))
+    }
+
+    pub fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
+    }
+
+    /// Tells the poll thread of a submission.
+    pub fn submitted(&self, work: InFlight) {
+        self.lock().in_flight.push_back(work);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the submissions up to `number` have ended and returns the first error of them
+    /// that nobody was told of.
+    pub fn wait(&self, number: u64) -> Result<(), Failure> {
+        self.wait_ended(number)?.tell(number)
+    }
+
+    /// Waits as [`wait`](Self::wait) does for what the submission `number` brought to the host,
+    /// and returns an error of that submission even if others were told.
+    pub fn wait_for_bytes(&self, number: u64) -> Result<(), Failure> {
+        let mut done = self.wait_ended(number)?;
+        let own = done.failures.iter_mut().find(|(f, _)| f.number == number);
+        if let Some((failure, told)) = own {
+            *told = true;
+            return Err(failure.clone());
+        }
+        done.tell(number)
+    }
+
+    /// Waits as [`wait`](Self::wait) does, and leaves the error for others to be told.
+    pub fn wait_and_look(&self, number: u64) -> Result<(), Failure> {
+        let done = self.wait_ended(number)?;
+        let untold = |(f, told): &&(Failure, bool)| !told && f.number <= number;
+        let failed = done.failures.iter().find(untold);
+        failed.map_or(Ok(()), |(failure, _)| Err(failure.clone()))
+    }
+
+    fn wait_ended(&self, number: u64) -> Result<MutexGuard<'_, Done>, Failure> {
+        let mut done = self.lock();
+        let stalls = done.stalls;
+        loop {
+            done.check_lost(number)?;
+            if done.ended >= number {
+                return Ok(done);
+            }
+            if done.stalls != stalls
+                && let Some(stalled) = &done.stalled
+            {
+                return Err(stalled.clone());
+            }
+            done = self.sleep(done);
+        }
+    }
+
+    /// A free chunk of a class, once there is one.
+    pub fn wait_chunk(&self, class: Class) -> Result<Chunk, Failure> {
+        let mut done = self.lock();
+        let stalls = done.stalls;
+        loop {
+            done.check_lost(done.ended)?;
+            if let Some(chunk) = done.free[class as usize].pop() {
+                return Ok(chunk);
+            }
+            if done.stalls != stalls
+                && let Some(stalled) = &done.stalled
+            {
+                return Err(stalled.clone());
+            }
+            done = self.sleep(done);
+        }
+    }
+
+    fn sleep<'a>(&self, done: MutexGuard<'a, Done>) -> MutexGuard<'a, Done> {
+        self.changed
+            .wait(done)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, device: &dyn Device, timeout: Duration) {
+        let mut began = Instant::now();
+        let mut front = 0;
+        loop {
+            let (number, submission) = {
+                let mut done = self.lock();
+                loop {
+                    if let Some(work) = done.in_flight.front() {
+                        break (work.number, work.submission);
+                    }
+                    if done.stop {
+                        return;
+                    }
+                    done = self.sleep(done);
+                }
+            };
+            if number != front {
+                (front, began) = (number, Instant::now());
+            }
+            match device.wait(submission, SLICE.min(timeout)) {
+                Ok(true) => self.end(device, None),
+                Ok(false) if began.elapsed() < timeout => {}
+                Ok(false) => {
+                    let mut done = self.lock();
+                    let what = done.in_flight.front().map_or("work", |work| work.what);
+                    done.stalls += 1;
+                    done.stalled = Some(Failure {
+                        number,
+                        what,
+                        error: SeamError::TimedOut {
+                            seconds: timeout.as_secs_f64(),
+                        },
+                    });
+                    began = Instant::now();
+                    let stop = done.stop;
+                    drop(done);
+                    self.changed.notify_all();
+                    if stop {
+                        return;
+                    }
+                }
+                Err(SeamError::Lost { reason }) => self.lose(reason),
+                Err(error) => self.end(device, Some(error)),
+            }
+        }
+    }
+
+    /// Notes that the first submission in flight has ended.
+    fn end(&self, device: &dyn Device, error: Option<SeamError>) {
+        let Some(mut work) = self.lock().in_flight.pop_front() else {
+            return;
+        };
+        let now = Instant::now();
+        let mut found = [0; 4];
+        let read = device.get(&work.mark.buffer, 0, &mut found);
+        let error = error.or_else(|| match read {
+            Ok(()) if u32::from_le_bytes(found) == work.mark.last => None,
+            Ok(()) => Some(SeamError::Unfinished),
+            Err(error) => Some(error),
+        });
+        let reusable = device.unmap(&work.mark.buffer).is_ok();
+        work.mark.last = u32::from_le_bytes(found);
+        let lost = device.lost();
+        let mut done = self.lock();
+        done.measure(&work, now);
+        for chunk in work.chunks.drain(..) {
+            done.free[chunk.class as usize].push(chunk.emptied());
+        }
+        if reusable {
+            done.marks.push(work.mark);
+        }
+        if let Some(error) = error {
+            let failure = Failure {
+                number: work.number,
+                what: work.what,
+                error,
+            };
+            done.failures.push_back((failure, false));
+            if done.failures.len() > MAX_FAILURES {
+                done.failures.pop_front();
+            }
+        }
+        done.ended = work.number;
+        done.lost = done.lost.take().or(lost);
+        drop(done);
+        self.changed.notify_all();
+    }
+
+    /// Notes that the device is lost; nothing in flight will end.
+    pub fn lose(&self, reason: String) {
+        let mut done = self.lock();
+        done.lost.get_or_insert(reason);
+        done.in_flight.clear();
+        drop(done);
+        self.changed.notify_all();
+    }
+}
+
+impl Done {
+    fn check_lost(&self, number: u64) -> Result<(), Failure> {
+        match &self.lost {
+            None => Ok(()),
+            Some(reason) => Err(Failure {
+                number,
+                what: "the queue",
+                error: SeamError::Lost {
+                    reason: reason.clone(),
+                },
+            }),
+        }
+    }
+
+    /// The first error up to `number` that nobody was told of, told by this.
+    fn tell(&mut self, number: u64) -> Result<(), Failure> {
+        let untold = |(f, told): &&mut (Failure, bool)| !*told && f.number <= number;
+        match self.failures.iter_mut().find(untold) {
+            None => Ok(()),
+            Some((failure, told)) => {
+                *told = true;
+                Err(failure.clone())
+            }
+        }
+    }
+
+    /// Measured time of submissions, as a multiple of the estimate.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn measure(&mut self, work: &InFlight, now: Instant) {
+        /// Below this, in nanoseconds, waiting itself is most of what is measured.
+        const SHORTEST: f64 = 200_000.0;
+        /// How much of the scale a measurement replaces.
+        const WEIGHT: f64 = 0.3;
+        let began = self.last_end.map_or(work.submitted, |end| end.max(work.submitted));
+        self.last_end = Some(now);
+        let measured = now.saturating_duration_since(began).as_nanos() as f64;
+        if work.estimate > 0.0 && measured.max(work.estimate * self.scale) > SHORTEST {
+            let ratio = (measured / work.estimate).clamp(1e-3, 1e4);
+            self.scale += WEIGHT * (ratio - self.scale);
+        }
+    }
+}

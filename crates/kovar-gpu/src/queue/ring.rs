@@ -1,0 +1,119 @@
+//! The upload ring: host memory that bytes wait in on their way to the device. Chunks are filled
+//! while they are mapped, go with the submission that reads them, and come back when it has ended.
+
+use std::sync::Arc;
+
+use super::engine::{Engine, Order};
+use super::progress::Failure;
+use crate::seam::{Buffer, BufferUse, SeamError};
+
+/// Chunks for parameters and short writes, and chunks for the rest. A chunk is in use until its
+/// submission has ended, whether it is full or not, so short writes have their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Short = 0,
+    Long = 1,
+}
+
+/// A piece of upload memory.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub buffer: Arc<dyn Buffer>,
+    pub class: Class,
+    /// Bytes filled, a multiple of [`STEP`].
+    used: u64,
+}
+
+/// Positions in a chunk are multiples of this.
+const STEP: u64 = 8;
+
+impl Chunk {
+    pub fn emptied(self) -> Self {
+        Self { used: 0, ..self }
+    }
+
+    pub fn is_used(&self) -> bool {
+        self.used > 0
+    }
+
+    fn room(&self) -> u64 {
+        self.buffer.len() & !(STEP - 1)
+    }
+}
+
+/// A place in a chunk.
+pub(super) struct Staged {
+    pub buffer: Arc<dyn Buffer>,
+    pub offset: u64,
+    pub len: usize,
+}
+
+impl Engine {
+    /// Copies bytes into the ring: all of them if they fit a chunk of short ones, else as many as
+    /// the present chunk takes. Waits only if all chunks are in use.
+    pub(super) fn stage(&self, order: &mut Order, bytes: &[u8]) -> Result<Staged, Failure> {
+        let len = bytes.len() as u64;
+        let class = match len <= self.options.short_chunk / 4 {
+            true => Class::Short,
+            false => Class::Long,
+        };
+        let needed = match class {
+            Class::Short => len.max(1),
+            Class::Long => STEP,
+        };
+        let open = order.open[class as usize].take();
+        let mut chunk = match open {
+            Some(chunk) if chunk.room() - chunk.used >= needed => chunk,
+            full => {
+                order.full.extend(full);
+                self.chunk(order, class)?
+            }
+        };
+        let offset = chunk.used;
+        let taken = len.min(chunk.room() - offset);
+        let put = self
+            .device
+            .put(&chunk.buffer, offset, &bytes[..taken as usize]);
+        chunk.used = (offset + taken).next_multiple_of(STEP).min(chunk.room());
+        let staged = Staged {
+            buffer: chunk.buffer.clone(),
+            offset,
+            len: taken as usize,
+        };
+        order.open[class as usize] = Some(chunk);
+        put.map_err(|error| self.failure(order, "an upload", error))?;
+        Ok(staged)
+    }
+
+    /// An empty chunk.
+    fn chunk(&self, order: &mut Order, class: Class) -> Result<Chunk, Failure> {
+        let (bytes, limit) = match class {
+            Class::Short => (self.options.short_chunk, self.options.short_chunks),
+            Class::Long => (self.options.long_chunk, self.options.long_chunks),
+        };
+        let exist = {
+            let mut done = self.progress.lock();
+            if let Some(chunk) = done.free[class as usize].pop() {
+                return Ok(chunk);
+            }
+            done.chunks[class as usize]
+        };
+        if exist < limit.max(1) {
+            match self.device.create_buffer(bytes, BufferUse::Upload) {
+                Ok(buffer) => {
+                    self.progress.lock().chunks[class as usize] += 1;
+                    return Ok(Chunk {
+                        buffer,
+                        class,
+                        used: 0,
+                    });
+                }
+                Err(SeamError::OutOfMemory { .. }) if exist > 0 => {}
+                Err(error) => return Err(self.failure(order, "the upload ring", error)),
+            }
+        }
+        // The filled ones come back when their submission has ended.
+        self.flush(order, "an upload")?;
+        self.progress.wait_chunk(class)
+    }
+}

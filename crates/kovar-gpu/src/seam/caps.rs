@@ -1,0 +1,92 @@
+//! What a device is and can do.
+
+use crate::kernel::Features;
+
+/// What a device is and can do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Caps {
+    /// The product's name.
+    pub name: String,
+    /// The API and the driver with its version.
+    pub driver: String,
+    /// What kernels may use.
+    pub features: Features,
+    /// The fewest and the most invocations of a subgroup; 0 without [`Features::SUBGROUPS`].
+    pub subgroup_sizes: (u32, u32),
+    /// The cooperative matrices; none without [`Features::MATRICES`].
+    pub matrices: Vec<MatrixShape>,
+    /// Bindings begin at multiples of this, in bytes; a power of two.
+    pub binding_alignment: u64,
+    /// The largest binding, in bytes.
+    pub max_binding_bytes: u64,
+    /// The largest buffer, in bytes.
+    pub max_buffer_bytes: u64,
+    /// The most workgroups along a dimension.
+    pub max_workgroups: u32,
+    /// The most invocations of a workgroup.
+    pub max_workgroup_size: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Whether the host and the device share their memory.
+    pub unified_memory: bool,
+    /// Memory of the device in bytes, if it can be known.
+    pub memory_bytes: Option<u64>,
+    /// Whether the time of a dispatch can be measured on the device.
+    pub timestamps: bool,
+    /// Whether the device can read the host's own pages.
+    pub imports_host: bool,
+    /// A software implementation on the CPU.
+    pub software: bool,
+}
+
+impl Caps {
+    /// What is left without `masked`.
+    pub(crate) fn without(mut self, masked: Features) -> Self {
+        self.features = self.features.without(masked);
+        if masked.contains(Features::SUBGROUPS) {
+            self.subgroup_sizes = (0, 0);
+        }
+        if masked.contains(Features::MATRICES) {
+            self.matrices.clear();
+        }
+        self
+    }
+}
+
+/// Element types of cooperative matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MatrixElement {
+    /// IEEE single precision.
+    F32,
+    /// IEEE half precision.
+    F16,
+    /// Signed integers of 32 bits.
+    I32,
+    /// Unsigned integers of 32 bits.
+    U32,
+}
+
+/// A cooperative product C += A B that a subgroup does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixShape {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// Columns of A, rows of B.
+    pub k: u32,
+    /// Elements of A and B.
+    pub inputs: MatrixElement,
+    /// Elements of C.
+    pub result: MatrixElement,
+}
+
+/// What the platform says of a device's memory at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryBudget {
+    /// Bytes that this process may take in all.
+    pub budget: u64,
+    /// Bytes that it has taken.
+    pub used: u64,
+}
