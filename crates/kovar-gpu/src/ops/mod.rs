@@ -6,6 +6,9 @@ mod argmax;
 mod argsort;
 mod binary;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod cumsum;
 mod elementwise;
@@ -17,6 +20,7 @@ mod images;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_id;
 mod pad;
 mod pieces;
 mod pool2d;
@@ -88,6 +92,8 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Argsort(_) => &argsort::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,
@@ -97,6 +103,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Pool2d(_) => &pool2d::ENTRY,
         Op::QuantizeRows(_) => &quantize_rows::ENTRY,
