@@ -24,6 +24,9 @@ use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 /// Where tensors begin within buffers, in bytes, at least: what graphics APIs may ask of bindings.
 const ALIGNMENT: usize = 256;
 
+/// Weights below this are copied: sharing pages takes as long as copying so many bytes.
+const MIN_SHARED: usize = 64 << 10;
+
 /// How to open a [`GpuBackend`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -42,6 +45,7 @@ pub struct GpuOptions {
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
     pub(crate) emulates_matrices: bool,
+    pub(crate) largest_binding: Option<u64>,
 }
 
 impl GpuOptions {
@@ -95,6 +99,13 @@ impl GpuOptions {
         self
     }
 
+    /// Binds no more than so many bytes at once, so that tests need no large tensors.
+    #[doc(hidden)]
+    pub fn largest_binding(mut self, bytes: u64) -> Self {
+        self.largest_binding = Some(bytes);
+        self
+    }
+
     /// Makes the upload chunks `long` and `short` bytes long, and only `count` of each, so that
     /// tests fill the ring.
     #[doc(hidden)]
@@ -111,6 +122,13 @@ impl GpuOptions {
         self.queue.submission_dispatches = dispatches;
         self.queue.parallel_dispatches = parallel;
         self
+    }
+}
+
+impl GpuOptions {
+    /// Whether the device is to be seen otherwise than it is.
+    fn hides(&self) -> bool {
+        self.masked != Features::NONE || self.emulates_matrices || self.largest_binding.is_some()
     }
 }
 
@@ -266,13 +284,19 @@ impl GpuBackend {
     /// [`GpuError::None`] if there is no such GPU, [`GpuError::Open`] if its driver refuses.
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
-        let id = options.id.unwrap_or_else(|| opened.info.id.clone());
-        let masked = || Masked::new(opened.device.clone(), options.masked);
-        let device: Arc<dyn Device> = match options.emulates_matrices {
-            true => Arc::new(masked().emulating_matrices()),
-            false if options.masked == Features::NONE => opened.device.clone(),
-            false => Arc::new(masked()),
-        };
+        let id = options.id.clone();
+        let id = id.unwrap_or_else(|| opened.info.id.clone());
+        let mut device = opened.device.clone();
+        if options.hides() {
+            let mut masked = Masked::new(device, options.masked);
+            if options.emulates_matrices {
+                masked = masked.emulating_matrices();
+            }
+            if let Some(bytes) = options.largest_binding {
+                masked = masked.with_largest_binding(bytes);
+            }
+            device = Arc::new(masked);
+        }
         let shared = Shared {
             owner: opened.owner.clone(),
             info: device_info(id, device.caps()),
@@ -331,11 +355,7 @@ impl GpuBackend {
     /// # Errors
     /// Those of [`Queue::launch`] and [`Queue::wait`], and [`DeviceError::Refused`] if the device
     /// has no timestamps.
-    pub fn profile(
-        &self,
-        program: &dyn Program,
-        scalars: &[i32],
-    ) -> Result<Profile, DeviceError> {
+    pub fn profile(&self, program: &dyn Program, scalars: &[i32]) -> Result<Profile, DeviceError> {
         if !self.shared.device.caps().timestamps {
             return Err(DeviceError::Refused {
                 device: self.shared.info.id.clone(),
@@ -347,12 +367,15 @@ impl GpuBackend {
         let timed = self.shared.engine.launch_timed(launch);
         let timed = timed.map_err(|failure| self.shared.failure(failure))?;
         let begin = timed.iter().map(|timed| timed.start).min().unwrap_or(0);
-        let dispatches = timed.iter().zip(launch.steps).map(|(timed, step)| DispatchTime {
-            kernel: step.kernel,
-            node: step.node,
-            start: timed.start - begin,
-            nanoseconds: timed.end.saturating_sub(timed.start),
-        });
+        let dispatches = timed
+            .iter()
+            .zip(launch.steps)
+            .map(|(timed, step)| DispatchTime {
+                kernel: step.kernel,
+                node: step.node,
+                start: timed.start - begin,
+                nanoseconds: timed.end.saturating_sub(timed.start),
+            });
         Ok(Profile {
             dispatches: dispatches.collect(),
         })
@@ -412,7 +435,10 @@ impl Backend for GpuBackend {
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
         let (memory, import) = match self.shared.import(bytes) {
             Some(memory) => (memory, Import::Shared),
-            None => (self.shared.upload(bytes, "imported memory")?, Import::Copied),
+            None => (
+                self.shared.upload(bytes, "imported memory")?,
+                Import::Copied,
+            ),
         };
         Ok((Buffer::new(Arc::new(memory)), import))
     }
@@ -434,7 +460,7 @@ impl Backend for GpuBackend {
             });
         }
         let caps = self.shared.device.caps();
-        let shared = match caps.unified_memory && !caps.software {
+        let shared = match caps.unified_memory && bytes.len() >= MIN_SHARED {
             true => self.shared.import(bytes),
             false => None,
         };

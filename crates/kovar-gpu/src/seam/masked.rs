@@ -7,7 +7,7 @@ use kovar_core::HostBytes;
 
 use super::{
     BindGroup, Buffer, BufferRange, BufferUse, Caps, Command, Device, Imported, MemoryBudget,
-    Pipeline, PipelineSpec, Recording, SeamError, Submission, Timer,
+    Pipeline, PipelineSpec, Recording, SeamError, Submission, TimedRecording,
 };
 use crate::kernel::Features;
 
@@ -28,6 +28,12 @@ impl Masked {
     /// The device with matrices that invocations emulate.
     pub(crate) fn emulating_matrices(mut self) -> Self {
         self.caps = self.caps.emulating_matrices();
+        self
+    }
+
+    /// A device that binds no more than `bytes` at once.
+    pub(crate) fn with_largest_binding(mut self, bytes: u64) -> Self {
+        self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
         self
     }
 }
@@ -79,7 +85,7 @@ impl Device for Masked {
     fn record_timed(
         &self,
         commands: &mut dyn Iterator<Item = Command<'_>>,
-    ) -> Result<(Box<dyn Recording>, Box<dyn Timer>), SeamError> {
+    ) -> Result<TimedRecording, SeamError> {
         self.device.record_timed(commands)
     }
 
@@ -103,12 +109,7 @@ impl Device for Masked {
         self.device.put(buffer, offset, bytes)
     }
 
-    fn get(
-        &self,
-        buffer: &Arc<dyn Buffer>,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<(), SeamError> {
+    fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8]) -> Result<(), SeamError> {
         self.device.get(buffer, offset, into)
     }
 
