@@ -6,6 +6,7 @@ use kovar_core::ops::{Conv2d, Matmul};
 use kovar_gpu::{GpuBackend, GpuOptions};
 use kovar_testkit::cases::{Case, Form, Place, Target};
 use kovar_testkit::harness::{Operands, Outcome, run_case};
+use kovar_testkit::suite::{Filter, run_tests};
 use kovar_testkit::synthetic::Fill;
 
 fn passes(options: GpuOptions, case: &Case) {
@@ -89,5 +90,30 @@ fn a_tile_that_half_precision_cannot_hold_is_computed_in_single_precision() {
 fn convolutions_in_matrices_agree_with_the_oracle() {
     for dtypes in [[DType::F32; 2], [DType::F16; 2]] {
         passes(GpuOptions::new().emulate_matrices(), &conv2d(dtypes));
+    }
+}
+
+#[test]
+fn products_are_cut_where_operands_exceed_a_binding() {
+    let backend = GpuBackend::new(GpuOptions::new().largest_binding(1280)).unwrap();
+    for (op, name) in [
+        ("gemm", "f32xf32/m=5,n=33,k=97,alpha=1,beta=1,at"),
+        ("matmul", "f32xf32/"),
+        ("matmul_id", "f32xf32/"),
+        ("conv2d", "f32xf32xf32/"),
+        ("conv2d", "f16xf32xf32/"),
+        ("conv_transpose2d", "f32xf32xf32/"),
+        ("conv_transpose2d", "f16xf32xf32/"),
+    ] {
+        let filter = Filter {
+            op: Some(op.to_owned()),
+            name: Some(name.to_owned()),
+        };
+        let report = run_tests(&backend, &filter, &mut |_| {});
+        let failures: Vec<String> = report.failures().map(|case| format!("{case:?}")).collect();
+        let shown = failures[..failures.len().min(20)].join("\n");
+        assert!(failures.is_empty(), "{} failed:\n{shown}", failures.len());
+        let passed: usize = report.ops.iter().map(|summary| summary.passed).sum();
+        assert!(passed > 0, "{op} {name}");
     }
 }

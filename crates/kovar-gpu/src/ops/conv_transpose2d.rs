@@ -15,9 +15,11 @@ pub(super) static ENTRY: Entry = Entry {
             stride,
             padding,
             dilation,
+            groups,
             ..
         } = attributes(node)?;
-        convolution::refuses(caps, node, [*stride, *padding, *dilation])
+        let steps = [*stride, *padding, *dilation];
+        convolution::refuses(caps, node, steps, *groups, true)
     },
     plan,
 };

@@ -2,7 +2,7 @@
 
 use kovar_core::backend::Reason;
 use kovar_core::ops::Precision;
-use kovar_core::{Dims, Layout, NodeRef};
+use kovar_core::{DType, Dims, Layout, NodeRef};
 
 use super::code;
 use super::product::policy::{self, ConvolutionChoice};
@@ -132,8 +132,10 @@ impl Convolution {
         let Some((which, Some(operand))) = large else {
             return Some(vec![self]);
         };
-        let inner: &[Dim] = match self.groups {
-            1 => &[Dim::In, Dim::Out],
+        let inner: &[Dim] = match (self.groups, self.out.dtype) {
+            (1, DType::F32) => &[Dim::In, Dim::Out],
+            // Sums that are rounded in between would lose too much.
+            (1, _) => &[Dim::Out],
             _ => &[Dim::Groups],
         };
         let reach = |&dim: &Dim| {
@@ -200,12 +202,14 @@ impl Convolution {
     }
 }
 
-/// Why a convolution cannot be computed: an image plane beyond the binding limit, or distances
-/// that kernels cannot count.
+/// Why a convolution cannot be computed: an image plane beyond the binding limit, of a result of 16
+/// bits all planes of a group, or distances that kernels cannot count.
 pub(super) fn refuses(
     caps: &Caps,
     node: NodeRef<'_>,
     [stride, padding, dilation]: [[usize; 2]; 3],
+    groups: usize,
+    adjoint: bool,
 ) -> Option<Reason> {
     let refused = |operand| {
         Some(Reason::Layout {
@@ -232,12 +236,25 @@ pub(super) fn refuses(
         return refused("x");
     }
     let limit = caps.max_binding_bytes.min(u32::MAX.into());
-    for (operand, value) in [("x", x), ("weight", weight), ("result", node.output())] {
-        let reach = (2..4).map(|i| {
-            let size = value.dims()[i].saturating_sub(1);
-            value.layout.strides()[i].saturating_mul(size)
+    // Of a narrow result, all terms are summed at once.
+    let whole = node.output().dtype != DType::F32;
+    let channels = [
+        ("x", x, whole.then_some(1)),
+        ("weight", weight, whole.then_some(usize::from(!adjoint))),
+        ("result", node.output(), None),
+    ];
+    for (operand, value, whole) in channels {
+        let reach = [Some(2), Some(3), whole].into_iter().flatten().map(|i| {
+            // Groups are apart: of `x` and of an adjoint's weight they are along the dim itself.
+            let size = match value.dims()[i] {
+                size if i == 1 && operand == "weight" => size,
+                size if i < 2 => size / groups.max(1),
+                size => size,
+            };
+            value.layout.strides()[i].saturating_mul(size.saturating_sub(1))
         });
-        let bytes = (reach.sum::<usize>() + 1).saturating_mul(value.dtype.block_bytes());
+        let reach = reach.fold(1usize, usize::saturating_add);
+        let bytes = reach.saturating_mul(value.dtype.block_bytes());
         if bytes as u64 > limit.saturating_sub(caps.binding_alignment) {
             return refused(operand);
         }

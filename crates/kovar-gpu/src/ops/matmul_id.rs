@@ -1,5 +1,6 @@
 //! Products with the weights of chosen experts.
 
+use kovar_core::backend::Reason;
 use kovar_core::{Dims, Layout, NodeRef};
 
 use super::product::policy::{self, ExpertsChoice};
@@ -33,9 +34,30 @@ static VECTOR: Kernel = Kernel {
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| [FACTORS, FLOATS, I32].get(i).copied().unwrap_or(&[]),
     result: |_| F32,
-    refuses: |_, _| None,
+    refuses,
     plan,
 };
+
+/// Refuses lines that cannot be bound whole: parts have whole lines.
+fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
+    let limit = caps.max_binding_bytes.min(u32::MAX.into());
+    let operands = [("w", node.input(0)?), ("x", node.input(1)?)];
+    let long = operands
+        .into_iter()
+        .chain([("result", node.output())])
+        .find(|(_, value)| {
+            let last = value.dims().from_end(0).saturating_sub(1);
+            let reach = value.layout.stride_from_end(0).saturating_mul(last);
+            let bytes = reach
+                .saturating_add(1)
+                .saturating_mul(value.dtype.block_bytes());
+            bytes as u64 > limit.saturating_sub(caps.binding_alignment)
+        });
+    long.map(|(operand, _)| Reason::Layout {
+        op: node.op().name(),
+        operand,
+    })
+}
 
 /// A part of the products.
 #[derive(Clone, Debug)]

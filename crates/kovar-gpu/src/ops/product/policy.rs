@@ -49,6 +49,10 @@ const HALF: MatrixTile = MatrixTile::new(128, 32, 40, Some(EXPERTS_TILE_VECTORS)
 /// The same where they are emulated, in less workgroup memory.
 const EMULATED_HALF: MatrixTile = MatrixTile::new(128, 16, 16, Some(EXPERTS_TILE_VECTORS));
 
+// They stay within the workgroup memory of usual devices.
+const _: () = assert!(HALF.bytes <= 48 << 10);
+const _: () = assert!(EMULATED_HALF.bytes <= 32 << 10 && SINGLE.bytes <= 16 << 10);
+
 impl MatrixTile {
     const fn new(span: usize, depth: u32, stride: u32, tile_vectors: Option<u32>) -> Self {
         let elements = span as u32 * stride;
@@ -307,6 +311,79 @@ mod tests {
             n: 1 << 20,
             ..SHAPE
         }));
+    }
+
+    fn caps(features: Features, matrices: Vec<MatrixShape>, subgroup: u32) -> Caps {
+        use crate::seam::Device as _;
+        Caps {
+            features,
+            matrices,
+            subgroup_sizes: (subgroup, subgroup),
+            workgroup_bytes: 48 << 10,
+            ..crate::seam::null::Null::new().caps().clone()
+        }
+    }
+
+    #[test]
+    fn matrices_of_f16_need_a_factor_that_is_exact_and_no_demand_for_more() {
+        let features = Features::ALL;
+        let caps = caps(features, vec![MatrixShape::HALF], 32);
+        let tile = |dtypes, precision| matrix_tile(&caps, dtypes, precision);
+        let (f32, f16) = (DType::F32, DType::F16);
+        assert_eq!(tile([f32, f16], Precision::Default), Some(HALF));
+        assert_eq!(tile([f32, DType::BF16], Precision::Default), Some(HALF));
+        assert_eq!(tile([f32, f16], Precision::F32), None);
+        assert_eq!(tile([f32, f32], Precision::Default), None);
+    }
+
+    #[test]
+    fn matrices_of_f32_serve_every_product() {
+        let features = Features::ALL.without(Features::F16);
+        let both = vec![MatrixShape::HALF, MatrixShape::SINGLE];
+        let caps = caps(features, both, 32);
+        for dtype in [DType::F32, DType::F16] {
+            for precision in [Precision::Default, Precision::F32] {
+                let tile = matrix_tile(&caps, [dtype; 2], precision);
+                assert_eq!(tile, Some(SINGLE));
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_need_subgroups_of_the_size_that_they_are_written_for() {
+        let half = vec![MatrixShape::HALF];
+        for (features, subgroup) in [
+            (Features::ALL, 64),
+            (Features::ALL.without(Features::SUBGROUPS), 0),
+        ] {
+            let caps = caps(features, half.clone(), subgroup);
+            assert_eq!(
+                matrix_tile(&caps, [DType::F16; 2], Precision::Default),
+                None
+            );
+        }
+    }
+
+    #[test]
+    fn matrices_are_for_more_than_a_few_lines() {
+        let matrix = |m| {
+            matches!(
+                choose(&Shape { m, ..SHAPE }, Some(HALF)),
+                Choice::Matrix { .. }
+            )
+        };
+        assert!(matrix(17) && !matrix(16) && !matrix(1));
+        let choice = choose_convolution(1, 4096, 320, Some(HALF));
+        assert_eq!(choice, ConvolutionChoice::Matrix(HALF));
+        let choice = choose_convolution(256, 4096, 1, Some(HALF));
+        assert_eq!(choice, ConvolutionChoice::Direct);
+    }
+
+    #[test]
+    fn rows_of_experts_go_together_where_an_expert_has_many() {
+        assert_eq!(choose_experts(2, 8, true), ExpertsChoice::Vector);
+        assert_eq!(choose_experts(2, 8, false), ExpertsChoice::Tile);
+        assert_eq!(choose_experts(256, 8, true), ExpertsChoice::Tile);
     }
 
     #[test]
