@@ -48,6 +48,7 @@ pub struct GpuOptions {
     pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
+    pub(crate) largest_binding: Option<u64>,
 }
 
 impl GpuOptions {
@@ -96,6 +97,13 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn virtual_id(mut self, id: u32) -> Self {
         self.virtual_id = id;
+        self
+    }
+
+    /// Binds no more than so many bytes at once, so that tests need no large tensors.
+    #[doc(hidden)]
+    pub fn largest_binding(mut self, bytes: u64) -> Self {
+        self.largest_binding = Some(bytes);
         self
     }
 
@@ -271,10 +279,14 @@ impl GpuBackend {
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
         let id = options.id.unwrap_or_else(|| opened.info.id.clone());
-        let device: Arc<dyn Device> = match options.masked == Features::NONE {
-            true => opened.device.clone(),
-            false => Arc::new(Masked::new(opened.device.clone(), options.masked)),
-        };
+        let mut device = opened.device.clone();
+        if options.masked != Features::NONE || options.largest_binding.is_some() {
+            let masked = Masked::new(device, options.masked);
+            device = Arc::new(match options.largest_binding {
+                Some(bytes) => masked.with_largest_binding(bytes),
+                None => masked,
+            });
+        }
         let shared = Shared {
             owner: opened.owner.clone(),
             info: device_info(id, device.caps()),

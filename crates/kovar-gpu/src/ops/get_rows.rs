@@ -114,7 +114,9 @@ fn lookup(
         let steps = out_view.strides.iter().chain([&out_view.offset]);
         let words = stride == 1
             && columns.is_multiple_of(per)
-            && steps.into_iter().all(|&step| step as usize % per == 0);
+            && steps
+                .into_iter()
+                .all(|&step| (step as usize).is_multiple_of(per));
         let per = if words { per } else { 1 };
         let number = |n: usize| u32::try_from(n).ok();
         // An empty table is never read, but something must be bound.

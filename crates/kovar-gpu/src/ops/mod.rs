@@ -1,10 +1,14 @@
 //! The kernel table. One file per operation holds the dtypes that its kernels take and how a node
 //! is planned into dispatches; [`supports`] and [`plan`] read the same row.
 
+mod arange;
 mod argmax;
 mod argsort;
 mod binary;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod cumsum;
 mod elementwise;
@@ -12,25 +16,32 @@ mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
+mod images;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_id;
 mod pad;
 mod pieces;
+mod pool2d;
 mod product;
+mod quantize_rows;
 mod rearrange;
 mod reduce;
 mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod row_scales;
 mod rows;
 mod scale;
 mod set_rows;
 mod softmax;
+mod timestep_embedding;
 mod token_shift;
 mod turn;
 mod unary;
+mod upscale;
 mod wkv7;
 
 use kovar_core::backend::{Reason, Support};
@@ -76,10 +87,13 @@ struct Entry {
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
+        Op::Arange(_) => &arange::ENTRY,
         Op::Argmax(_) => &argmax::ENTRY,
         Op::Argsort(_) => &argsort::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,
@@ -89,17 +103,23 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
+        Op::Pool2d(_) => &pool2d::ENTRY,
+        Op::QuantizeRows(_) => &quantize_rows::ENTRY,
         Op::Reduce(_) => &reduce::ENTRY,
         Op::Repeat(_) => &repeat::ENTRY,
         Op::RmsNorm(_) => &rms_norm::ENTRY,
         Op::Rope(_) => &rope::ENTRY,
         Op::RopeApply(_) => &rope_apply::ENTRY,
+        Op::RowScales(_) => &row_scales::ENTRY,
         Op::Scale(_) => &scale::ENTRY,
         Op::SetRows(_) => &set_rows::ENTRY,
         Op::Softmax(_) => &softmax::ENTRY,
+        Op::TimestepEmbedding(_) => &timestep_embedding::ENTRY,
         Op::TokenShift(_) => &token_shift::ENTRY,
         Op::Unary(_) => &unary::ENTRY,
+        Op::Upscale(_) => &upscale::ENTRY,
         Op::Wkv7(_) => &wkv7::ENTRY,
         _ => return None,
     })

@@ -160,7 +160,7 @@ impl Writes {
             && outer
                 .iter()
                 .chain([&out_view.offset])
-                .all(|&step| step as usize % per == 0);
+                .all(|&step| (step as usize).is_multiple_of(per));
         let per = if words { per } else { 1 };
         let number = |n: usize| u32::try_from(n).ok();
         let ids = self

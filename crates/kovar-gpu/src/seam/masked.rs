@@ -24,6 +24,12 @@ impl Masked {
         let caps = device.caps().clone().without(masked);
         Self { device, caps }
     }
+
+    /// A device that binds no more than `bytes` at once.
+    pub(crate) fn with_largest_binding(mut self, bytes: u64) -> Self {
+        self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
+        self
+    }
 }
 
 impl Device for Masked {
