@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kovar_core::backend::{
     Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Segment, Support,
@@ -42,6 +43,9 @@ pub struct GpuOptions {
     /// Where compiled pipelines are kept for other processes, if anywhere. The one who opens a
     /// GPU first decides.
     pub cache_folder: Option<PathBuf>,
+    /// How long a submission may take before waiting for it fails; if `None`, two minutes, and
+    /// ten on software. The one who opens a GPU first decides.
+    pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
     pub(crate) largest_binding: Option<u64>,
@@ -80,6 +84,12 @@ impl GpuOptions {
     /// Keeps compiled pipelines in a folder of the user's cache.
     pub fn cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache_folder = Some(folder.into());
+        self
+    }
+
+    /// Sets how long a submission may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
