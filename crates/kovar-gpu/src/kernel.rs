@@ -58,9 +58,14 @@ impl Features {
     pub const MATRICES: Self = Self(1 << 2);
     /// Results of 16 bits: a choice of the node, not of the device.
     pub(crate) const NARROW: Self = Self(1 << 3);
+    /// Operands that are read in runs of 16 bytes: a choice of the node.
+    pub(crate) const WIDE: Self = Self(1 << 4);
+
+    /// Those that a node chooses.
+    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE);
 
     /// The names in the order of the bits, as kernels write them.
-    const NAMES: [&str; 4] = ["subgroups", "f16", "matrices", "narrow"];
+    const NAMES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
 
     /// Those of either.
     pub const fn with(self, other: Self) -> Self {

@@ -30,7 +30,7 @@ impl Key {
         read_only: &[bool],
     ) -> Result<Self, SeamError> {
         let kernel = dispatch.kernel;
-        let allowed = device.caps().features.with(Features::NARROW);
+        let allowed = device.caps().features.with(Features::CHOICES);
         let mut bindings = vec![BindingKind::Uniform];
         let mut operands = read_only.iter();
         for access in kernel.bindings {

@@ -5,19 +5,23 @@ mod arange;
 mod argmax;
 mod argsort;
 mod binary;
+mod cast;
 mod concat;
 mod copy;
 mod cumsum;
 mod elementwise;
+mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
 mod images;
 mod l2_norm;
 mod layer_norm;
+mod matmul;
 mod pad;
 mod pieces;
 mod pool2d;
+mod product;
 mod quantize_rows;
 mod rearrange;
 mod reduce;
@@ -49,6 +53,14 @@ use crate::seam::Caps;
 
 /// The floats that kernels compute with.
 const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// What factors of products may be.
+const FACTORS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 
@@ -79,11 +91,13 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
+        Op::Gemm(_) => &gemm::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,
         Op::GroupNorm(_) => &group_norm::ENTRY,
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
+        Op::Matmul(_) => &matmul::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Pool2d(_) => &pool2d::ENTRY,
         Op::QuantizeRows(_) => &quantize_rows::ENTRY,
@@ -165,11 +179,13 @@ fn unknown(node: NodeRef<'_>) -> Reason {
     }
 }
 
-/// The number of a dtype in `shared/element.wgsl`.
+/// The number of a dtype in `shared/element.wgsl` or `shared/factor.wgsl`.
 fn code(dtype: DType) -> u32 {
     match dtype {
         DType::F16 => 1,
         DType::BF16 => 2,
+        DType::F8E4M3 => 3,
+        DType::F8E5M2 => 4,
         _ => 0,
     }
 }

@@ -1,0 +1,156 @@
+//! Which kernel computes a product, from its shape, dtypes, layout and device alone.
+
+/// Lines of the one factor that the vector kernel takes at most.
+pub(in crate::ops) const VECTOR_LINES: usize = 8;
+/// Lines of the other factor that a workgroup of the vector kernel takes.
+pub(in crate::ops) const VECTOR_COLUMNS: usize = 4;
+/// Invocations of a workgroup of the vector kernel.
+pub(in crate::ops) const VECTOR_WORKGROUP: u32 = 128;
+/// Lines along each side of a small tile in registers; a large one has twice as many.
+pub(in crate::ops) const TILE: usize = 64;
+/// Vectors of four lines that a slice of a factor has in workgroup memory: 8 KiB.
+pub(in crate::ops) const TILE_VECTORS: u32 = 512;
+/// Large tiles are taken if there are at least so many, enough to fill a large GPU.
+const LARGE_TILES: usize = 96;
+
+/// How the elements of a factor lie, as far as it decides how they can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum Along {
+    /// Neighbours along k are neighbours in memory.
+    Terms,
+    /// Neighbouring lines are.
+    Lines,
+    /// Neither.
+    Neither,
+}
+
+/// What the choice depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) struct Shape {
+    /// Products of matrices.
+    pub batches: usize,
+    /// Lines of `a`, which are the result's rows.
+    pub m: usize,
+    /// Lines of `b`, the result's columns.
+    pub n: usize,
+    /// Terms.
+    pub k: usize,
+    /// How the factors lie.
+    pub along: [Along; 2],
+    /// Whether both can be read in runs of 16 bytes along those.
+    pub wide: bool,
+}
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum Choice {
+    /// A workgroup for [`VECTOR_COLUMNS`] lines of `b`, with all of `a`, which is read as `lines`
+    /// lines, a power of two.
+    Vector { lines: u32, wide: bool },
+    /// Tiles in registers.
+    Tile { large: bool, wide: bool },
+}
+
+/// The kernel for a product.
+pub(in crate::ops) fn choose(shape: &Shape) -> Choice {
+    let Shape { m, n, wide, .. } = *shape;
+    if m <= VECTOR_LINES && shape.along[1] == Along::Terms {
+        return Choice::Vector {
+            lines: m.next_power_of_two() as u32,
+            wide: wide && shape.along[0] == Along::Terms && shape.k.is_multiple_of(8),
+        };
+    }
+    let tiles = shape
+        .batches
+        .saturating_mul(m.div_ceil(2 * TILE))
+        .saturating_mul(n.div_ceil(2 * TILE));
+    Choice::Tile {
+        large: tiles >= LARGE_TILES && m > TILE && n > TILE,
+        wide,
+    }
+}
+
+/// Whether the factors had better change sides: the vector kernel takes few lines of `a` only.
+pub(in crate::ops) fn swaps(m: usize, n: usize, along: [Along; 2]) -> bool {
+    let fits = |lines, other| lines <= VECTOR_LINES && other == Along::Terms;
+    fits(n, along[0]) && !(fits(m, along[1]) && m <= n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        batches: 1,
+        m: 512,
+        n: 4096,
+        k: 4096,
+        along: [Along::Terms; 2],
+        wide: true,
+    };
+
+    #[test]
+    fn few_lines_take_the_vector_kernel() {
+        for (m, lines) in [(1, 1), (2, 2), (3, 4), (5, 8), (8, 8)] {
+            let choice = choose(&Shape { m, ..SHAPE });
+            assert_eq!(choice, Choice::Vector { lines, wide: true });
+        }
+        assert!(matches!(
+            choose(&Shape { m: 9, ..SHAPE }),
+            Choice::Tile { .. }
+        ));
+    }
+
+    #[test]
+    fn the_vector_kernel_needs_contiguous_terms_of_the_other_factor() {
+        let along = [Along::Terms, Along::Lines];
+        let choice = choose(&Shape {
+            m: 1,
+            along,
+            ..SHAPE
+        });
+        assert!(matches!(choice, Choice::Tile { .. }));
+        let along = [Along::Neither, Along::Terms];
+        let choice = choose(&Shape {
+            m: 1,
+            along,
+            wide: false,
+            ..SHAPE
+        });
+        assert_eq!(
+            choice,
+            Choice::Vector {
+                lines: 1,
+                wide: false
+            }
+        );
+    }
+
+    #[test]
+    fn large_tiles_need_many_of_them() {
+        let large = |shape: Shape| matches!(choose(&shape), Choice::Tile { large: true, .. });
+        assert!(large(SHAPE));
+        assert!(large(Shape {
+            batches: 100,
+            n: 128,
+            m: 128,
+            ..SHAPE
+        }));
+        assert!(!large(Shape { n: 512, ..SHAPE }));
+        assert!(!large(Shape {
+            m: 64,
+            n: 1 << 20,
+            ..SHAPE
+        }));
+    }
+
+    #[test]
+    fn a_product_with_a_matrix_on_the_left_is_turned_round() {
+        let terms = [Along::Terms; 2];
+        assert!(swaps(4096, 1, terms));
+        assert!(!swaps(1, 4096, terms));
+        assert!(!swaps(4096, 1, [Along::Lines, Along::Terms]));
+        assert!(!swaps(100, 100, terms));
+        assert!(!swaps(1, 4096, [Along::Terms, Along::Lines]));
+    }
+}
