@@ -21,6 +21,8 @@ struct Params {
     parts: u32,
     // The run-time scalar that is the number of valid tokens; 64 if all are.
     n_valid: u32,
+    // The number of the first token.
+    first_token: u32,
     out: View,
     r: View,
     w: View,
@@ -44,7 +46,7 @@ fn valid_tokens() -> u32 {
         return params.tokens;
     }
     let valid = scalars[params.n_valid >> 2u][params.n_valid & 3u];
-    return min(params.tokens, u32(max(valid, 0)));
+    return min(params.tokens, u32(max(valid - i32(params.first_token), 0)));
 }
 
 // Element `i` of one of the vectors of a token and head; 0 beyond its end.

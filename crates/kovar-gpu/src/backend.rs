@@ -24,6 +24,9 @@ use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 /// Where tensors begin within buffers, in bytes, at least: what graphics APIs may ask of bindings.
 const ALIGNMENT: usize = 256;
 
+/// Weights below this are copied: sharing pages takes as long as copying so many bytes.
+const MIN_SHARED: usize = 64 << 10;
+
 /// How to open a [`GpuBackend`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -332,11 +335,7 @@ impl GpuBackend {
     /// # Errors
     /// Those of [`Queue::launch`] and [`Queue::wait`], and [`DeviceError::Refused`] if the device
     /// has no timestamps.
-    pub fn profile(
-        &self,
-        program: &dyn Program,
-        scalars: &[i32],
-    ) -> Result<Profile, DeviceError> {
+    pub fn profile(&self, program: &dyn Program, scalars: &[i32]) -> Result<Profile, DeviceError> {
         if !self.shared.device.caps().timestamps {
             return Err(DeviceError::Refused {
                 device: self.shared.info.id.clone(),
@@ -348,12 +347,15 @@ impl GpuBackend {
         let timed = self.shared.engine.launch_timed(launch);
         let timed = timed.map_err(|failure| self.shared.failure(failure))?;
         let begin = timed.iter().map(|timed| timed.start).min().unwrap_or(0);
-        let dispatches = timed.iter().zip(launch.steps).map(|(timed, step)| DispatchTime {
-            kernel: step.kernel,
-            node: step.node,
-            start: timed.start - begin,
-            nanoseconds: timed.end.saturating_sub(timed.start),
-        });
+        let dispatches = timed
+            .iter()
+            .zip(launch.steps)
+            .map(|(timed, step)| DispatchTime {
+                kernel: step.kernel,
+                node: step.node,
+                start: timed.start - begin,
+                nanoseconds: timed.end.saturating_sub(timed.start),
+            });
         Ok(Profile {
             dispatches: dispatches.collect(),
         })
@@ -413,7 +415,10 @@ impl Backend for GpuBackend {
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
         let (memory, import) = match self.shared.import(bytes) {
             Some(memory) => (memory, Import::Shared),
-            None => (self.shared.upload(bytes, "imported memory")?, Import::Copied),
+            None => (
+                self.shared.upload(bytes, "imported memory")?,
+                Import::Copied,
+            ),
         };
         Ok((Buffer::new(Arc::new(memory)), import))
     }
@@ -435,7 +440,7 @@ impl Backend for GpuBackend {
             });
         }
         let caps = self.shared.device.caps();
-        let shared = match caps.unified_memory && !caps.software {
+        let shared = match caps.unified_memory && bytes.len() >= MIN_SHARED {
             true => self.shared.import(bytes),
             false => None,
         };

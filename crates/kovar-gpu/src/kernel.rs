@@ -110,7 +110,11 @@ impl Features {
     /// [`UnknownFeature`] with the part that is no feature's name after a minus.
     pub fn parse_masked(text: &str) -> Result<Self, UnknownFeature> {
         let mut masked = Self::NONE;
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             let unknown = || UnknownFeature {
                 name: part.to_owned(),
             };

@@ -106,10 +106,12 @@ impl Pipelines {
         self.make(device, &missing)?;
         let made = self.lock();
         let found = keys.iter().map(|key| made.get(key).cloned());
-        found.collect::<Option<_>>().ok_or_else(|| SeamError::Invalid {
-            what: "a pipeline".to_owned(),
-            message: "it was not made".to_owned(),
-        })
+        found
+            .collect::<Option<_>>()
+            .ok_or_else(|| SeamError::Invalid {
+                what: "a pipeline".to_owned(),
+                message: "it was not made".to_owned(),
+            })
     }
 
     fn make(&self, device: &dyn Device, missing: &[&Key]) -> Result<(), SeamError> {

@@ -70,9 +70,8 @@ impl Profile {
             "{{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}}"
         );
         for dispatch in &self.dispatches {
-            let microseconds = |nanoseconds: u64| {
-                format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
-            };
+            let microseconds =
+                |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
             let _ = write!(
                 text,
                 ",{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"{}\",\"ts\":{},\"dur\":{},\"args\":{{\"node\":{}}}}}",
@@ -107,7 +106,12 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernels = self.kernels();
         let all = self.nanoseconds();
-        let width = kernels.iter().map(|k| k.kernel.len()).max().unwrap_or(0).max(6);
+        let width = kernels
+            .iter()
+            .map(|k| k.kernel.len())
+            .max()
+            .unwrap_or(0)
+            .max(6);
         let row = |f: &mut fmt::Formatter<'_>, name: &str, count: usize, nanoseconds: u64| {
             let microseconds = nanoseconds as f64 / 1000.0;
             let each = microseconds / count.max(1) as f64;
@@ -157,7 +161,12 @@ mod tests {
         assert_eq!((kernels[1].count, kernels[1].nanoseconds), (2, 2000));
         let table = profile().to_string();
         assert_eq!(table.lines().count(), 4);
-        assert!(table.lines().nth(1).is_some_and(|row| row.ends_with("75.0")));
+        assert!(
+            table
+                .lines()
+                .nth(1)
+                .is_some_and(|row| row.ends_with("75.0"))
+        );
     }
 
     #[test]

@@ -40,13 +40,10 @@ struct Planned {
 /// A compiled segment.
 pub(crate) struct GpuProgram {
     shared: Arc<Shared>,
-    steps: Vec<Step>,
+    ready: Ready,
     kernels: Vec<&'static str>,
-    /// The run-time scalars that kernels read, if any do.
-    scalars: Option<Arc<dyn seam::Buffer>>,
     /// The largest values of the run-time scalars.
     max_scalars: Vec<i32>,
-    own_bytes: usize,
     /// Keeps the operands alive.
     _buffers: Vec<Buffer>,
 }
@@ -90,14 +87,13 @@ impl GpuProgram {
         let all = dispatches.iter_mut().map(|planned| &mut planned.dispatch);
         let scratch_bytes = scratch::place(shared.device.as_ref(), all)
             .map_err(|error| shared.failed("a program", error))?;
-        let (steps, scalars, own_bytes) = prepare(shared, &dispatches, max_scalars.len())?;
+        let mut ready = Ready::new(shared, &dispatches, max_scalars.len())?;
+        ready.own_bytes += scratch_bytes;
         Ok(Self {
             shared: shared.clone(),
-            steps,
+            ready,
             kernels,
-            scalars,
             max_scalars,
-            own_bytes: own_bytes + scratch_bytes,
             _buffers: buffers,
         })
     }
@@ -120,85 +116,101 @@ impl GpuProgram {
                 });
             }
         }
-        let read = &scalars[..self.max_scalars.len()];
+        let read = scalars.get(..self.max_scalars.len()).unwrap_or(scalars);
         Ok(Launch {
-            steps: &self.steps,
-            scalars: self.scalars.as_ref().map(|buffer| (buffer, read)),
+            steps: &self.ready.steps,
+            scalars: self.ready.scalars.as_ref().map(|buffer| (buffer, read)),
         })
     }
 }
 
-/// Makes pipelines, parameters and bind groups.
-fn prepare(
-    shared: &Shared,
-    planned: &[Planned],
-    n_scalars: usize,
-) -> Result<(Vec<Step>, Option<Arc<dyn seam::Buffer>>, usize), DeviceError> {
-    let device = &shared.device;
-    let alignment = device.caps().binding_alignment;
-    let failed = |error| shared.failed("a program", error);
-    let mut own_bytes = 0;
-    let params = Parameters::write(shared, planned, &mut own_bytes)?;
-    let reads_scalars = |planned: &Planned| {
-        let mut bindings = planned.dispatch.kernel.bindings.iter();
-        bindings.any(|access| !access.is_operand())
-    };
-    let scalars = match planned.iter().any(reads_scalars) {
-        true => {
-            let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
-            own_bytes += bytes;
-            let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
-            Some(buffer.map_err(failed)?)
-        }
-        false => None,
-    };
-    let keys = planned
-        .iter()
-        .map(|Planned { dispatch, .. }| Key::of(device.as_ref(), dispatch, &read_only(dispatch)))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed)?;
-    let pipelines = shared.pipelines.all(device.as_ref(), &keys).map_err(failed)?;
-    let mut steps = Vec::with_capacity(planned.len());
-    for ((planned, pipeline), params) in planned.iter().zip(pipelines).zip(params.ranges) {
-        let dispatch = &planned.dispatch;
-        let kernel = dispatch.kernel;
-        let mut ranges = vec![params];
-        let mut operands = dispatch.operands.iter();
-        for access in kernel.bindings {
-            ranges.push(match (access, &scalars) {
-                (Access::Scalars, Some(scalars)) => BufferRange {
-                    buffer: scalars.clone(),
-                    bytes: 0..scalars.len(),
-                },
-                (Access::UniformScalars, Some(scalars)) => BufferRange {
-                    buffer: scalars.clone(),
-                    bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
-                },
-                _ => {
-                    let operand = operands.next().ok_or_else(|| {
-                        failed(seam::SeamError::Invalid {
-                            what: format!("kernel {}", kernel.entry),
-                            message: "too few operands".to_owned(),
-                        })
-                    })?;
-                    BufferRange {
-                        buffer: operand.buffer.clone(),
-                        bytes: operand.binding(alignment).0,
+/// What a program's runs need.
+struct Ready {
+    steps: Vec<Step>,
+    /// The run-time scalars that kernels read, if any do.
+    scalars: Option<Arc<dyn seam::Buffer>>,
+    /// Device memory of parameters and scalars.
+    own_bytes: usize,
+}
+
+impl Ready {
+    /// Makes pipelines, parameters and bind groups.
+    fn new(shared: &Shared, planned: &[Planned], n_scalars: usize) -> Result<Self, DeviceError> {
+        let device = &shared.device;
+        let alignment = device.caps().binding_alignment;
+        let failed = |error| shared.failed("a program", error);
+        let mut own_bytes = 0;
+        let params = Parameters::write(shared, planned, &mut own_bytes)?;
+        let reads_scalars = |planned: &Planned| {
+            let mut bindings = planned.dispatch.kernel.bindings.iter();
+            bindings.any(|access| !access.is_operand())
+        };
+        let scalars = match planned.iter().any(reads_scalars) {
+            true => {
+                let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
+                own_bytes += bytes;
+                let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
+                Some(buffer.map_err(failed)?)
+            }
+            false => None,
+        };
+        let keys = planned
+            .iter()
+            .map(|Planned { dispatch, .. }| {
+                Key::of(device.as_ref(), dispatch, &read_only(dispatch))
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let pipelines = shared
+            .pipelines
+            .all(device.as_ref(), &keys)
+            .map_err(failed)?;
+        let mut steps = Vec::with_capacity(planned.len());
+        for ((planned, pipeline), params) in planned.iter().zip(pipelines).zip(params.ranges) {
+            let dispatch = &planned.dispatch;
+            let kernel = dispatch.kernel;
+            let mut ranges = vec![params];
+            let mut operands = dispatch.operands.iter();
+            for access in kernel.bindings {
+                ranges.push(match (access, &scalars) {
+                    (Access::Scalars, Some(scalars)) => BufferRange {
+                        buffer: scalars.clone(),
+                        bytes: 0..scalars.len(),
+                    },
+                    (Access::UniformScalars, Some(scalars)) => BufferRange {
+                        buffer: scalars.clone(),
+                        bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
+                    },
+                    _ => {
+                        let operand = operands.next().ok_or_else(|| {
+                            failed(seam::SeamError::Invalid {
+                                what: format!("kernel {}", kernel.entry),
+                                message: "too few operands".to_owned(),
+                            })
+                        })?;
+                        BufferRange {
+                            buffer: operand.buffer.clone(),
+                            bytes: operand.binding(alignment).0,
+                        }
                     }
-                }
+                });
+            }
+            let bindings = device.create_bind_group(&pipeline, &ranges);
+            steps.push(Step {
+                bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
+                pipeline,
+                workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
+                kernel: kernel.entry,
+                node: planned.node,
+                nanoseconds: planned.nanoseconds,
             });
         }
-        let bindings = device.create_bind_group(&pipeline, &ranges);
-        steps.push(Step {
-            bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
-            pipeline,
-            workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
-            kernel: kernel.entry,
-            node: planned.node,
-            nanoseconds: planned.nanoseconds,
-        });
+        Ok(Self {
+            steps,
+            scalars,
+            own_bytes,
+        })
     }
-    Ok((steps, scalars, own_bytes))
 }
 
 /// The parameters of all dispatches, in buffers of the device.
@@ -276,7 +288,7 @@ impl Program for GpuProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        self.own_bytes
+        self.ready.own_bytes
     }
 }
 

@@ -210,7 +210,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         let descending = op.order == SortOrder::Descending;
         let together = match way.words() {
             0 => u64::from(u32::MAX),
-            words => (SCRATCH_WORDS / words).max(1),
+            words => (SCRATCH_WORDS.min(caps.max_binding_bytes / 4) / words).max(1),
         };
         let mut dispatches = Vec::new();
         for rows in rows(caps, &[y, x], 0)? {

@@ -33,8 +33,8 @@ pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
     result: |_| FLOATS,
     refuses: |caps, node| {
-        refuse_large(caps, node, |layout| match group_channels(node) {
-            Some(channels) if layout.dims().rank() > 1 => {
+        refuse_large(caps, node, |i, layout| match group_channels(node) {
+            Some(channels) if i == 0 || i == node.n_inputs() => {
                 layout.slice(0, 0..1)?.slice(1, 0..channels)
             }
             _ => Some(*layout),
@@ -53,43 +53,45 @@ fn group_channels(node: NodeRef<'_>) -> Option<usize> {
 
 /// The weight and the bias of a norm.
 pub(super) struct Factors {
-    weight: (Operand, View),
-    bias: (Operand, View),
-    /// How many of the two there are.
-    count: usize,
+    weight: Option<(Operand, View)>,
+    bias: Option<(Operand, View)>,
     pub eps: f32,
 }
 
 impl Factors {
-    /// Those of a node, its operands 1 and 2; `instead` stands for those it lacks. `None` if they
-    /// are too large.
-    pub fn of(caps: &Caps, factors: &[Operand], instead: &Operand, eps: f32) -> Option<Self> {
-        let factor = |i: usize| match factors.get(i) {
-            Some(factor) => Some((factor.clone(), factor.vector(caps)?)),
-            None => Some((instead.clone(), View::default())),
+    /// Those of a node, its operands 1 and 2 as far as it has them. `None` if they are too large.
+    pub fn of(caps: &Caps, factors: &[Operand], eps: f32) -> Option<Self> {
+        let factor = |i: usize| {
+            let factor = factors.get(i);
+            let factor = factor.map(|factor| Some((factor.clone(), factor.vector(caps)?)));
+            factor.map_or(Some(None), |factor| factor.map(Some))
         };
         Some(Self {
             weight: factor(0)?,
             bias: factor(1)?,
-            count: factors.len(),
             eps,
         })
     }
 
-    /// Their operands.
-    pub fn operands(&self) -> [Operand; 2] {
-        [self.weight.0.clone(), self.bias.0.clone()]
+    /// Their operands; `instead` is bound in place of those that aren't there.
+    pub fn operands(&self, instead: &Operand) -> [Operand; 2] {
+        [&self.weight, &self.bias].map(|factor| {
+            let operand = factor.as_ref().map(|(operand, _)| operand);
+            operand.unwrap_or(instead).clone()
+        })
     }
 
     /// Their views.
     pub fn views(&self, params: Params) -> Params {
-        params.view(self.weight.1).view(self.bias.1)
+        let view = |factor: &Option<(Operand, View)>| factor.as_ref().map(|(_, view)| *view);
+        let params = params.view(view(&self.weight).unwrap_or_default());
+        params.view(view(&self.bias).unwrap_or_default())
     }
 
     /// Which there are.
     pub fn flags(&self, params: Params) -> Params {
-        let params = params.u32((self.count > 0).into());
-        params.u32((self.count > 1).into())
+        let params = params.u32(self.weight.is_some().into());
+        params.u32(self.bias.is_some().into())
     }
 }
 
@@ -132,7 +134,7 @@ impl Groups {
             && self.within[3] == channel_len
             && even.all(|x| x % 2 == 0);
         let first = vec![moments.clone(), self.x.clone()];
-        let [weight, bias] = factors.operands();
+        let [weight, bias] = factors.operands(&self.x);
         let second = vec![self.y, self.x, weight, bias, moments.clone()];
         let mut constants = dtypes(&second);
         constants.push(("PER", if pairs { 2 } else { 1 }));
@@ -168,7 +170,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let caps = resolver.shared.device.caps();
     let plan = || {
         let channels = group_channels(node)?;
-        let factors = Factors::of(caps, &factors, &operands[1], op.eps)?;
+        let factors = Factors::of(caps, &factors, op.eps)?;
         let mut dispatches = Vec::new();
         cut(caps, operands, channels, 0, &factors, &mut dispatches)?;
         Some(dispatches)

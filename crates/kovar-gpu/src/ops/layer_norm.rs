@@ -33,7 +33,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let caps = resolver.shared.device.caps();
     let plan = || {
         let split = Split::of(u32::try_from(x.layout.dims().from_end(0)).ok()?);
-        let factors = Factors::of(caps, &factors, &x, op.eps)?;
+        let factors = Factors::of(caps, &factors, op.eps)?;
         let mut dispatches = Vec::new();
         for rows in rows(caps, &[y, x], 0)? {
             let ([y, x], [y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
@@ -52,7 +52,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
                 dispatches.extend(groups.plan(&factors)?);
                 continue;
             }
-            let [weight, bias] = factors.operands();
+            let [weight, bias] = factors.operands(x);
             let operands = vec![y.clone(), x.clone(), weight, bias];
             let mut constants = dtypes(&operands);
             constants.push(("PER", per(y, y_view, split.n)));

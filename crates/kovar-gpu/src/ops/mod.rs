@@ -7,6 +7,9 @@ mod argsort;
 mod binary;
 mod cast;
 mod concat;
+mod conv2d;
+mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod cumsum;
 mod elementwise;
@@ -18,6 +21,7 @@ mod images;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
+mod matmul_id;
 mod pad;
 mod pieces;
 mod pool2d;
@@ -89,6 +93,8 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Argsort(_) => &argsort::ENTRY,
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
+        Op::Conv2d(_) => &conv2d::ENTRY,
+        Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
         Op::Cumsum(_) => &cumsum::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,
@@ -98,6 +104,7 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::L2Norm(_) => &l2_norm::ENTRY,
         Op::LayerNorm(_) => &layer_norm::ENTRY,
         Op::Matmul(_) => &matmul::ENTRY,
+        Op::MatmulId(_) => &matmul_id::ENTRY,
         Op::Pad(_) => &pad::ENTRY,
         Op::Pool2d(_) => &pool2d::ENTRY,
         Op::QuantizeRows(_) => &quantize_rows::ENTRY,

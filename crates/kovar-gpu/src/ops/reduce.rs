@@ -1,7 +1,7 @@
 //! Sums and means over the last dimension.
 
-use kovar_core::ops::{Op, ReduceKind};
 use kovar_core::NodeRef;
+use kovar_core::ops::{Op, ReduceKind};
 
 use super::rows::{Rows, Split, dtypes, features, refuse_rows, rows};
 use super::{Entry, FLOATS, Planned, no_kernel};

@@ -7,6 +7,7 @@ use super::rows::{Split, dtypes, features, per, refuse_rows, rows};
 use super::{Entry, FLOATS, Planned, no_kernel, reduce};
 use crate::kernel::{Access, Dispatch, Kernel};
 use crate::program::Resolver;
+use crate::view::View;
 
 static KERNEL: Kernel = Kernel {
     file: "rms_norm",
@@ -27,21 +28,23 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         return Err(refused());
     };
     let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let weighted = node.n_inputs() > 1;
-    let weight = match weighted {
-        true => resolver.input(node, 1)?,
-        false => x.clone(),
-    };
+    let weight = (node.n_inputs() > 1).then(|| resolver.input(node, 1));
+    let weight = weight.transpose()?;
     let caps = resolver.shared.device.caps();
     let plan = || {
         let split = Split::of(u32::try_from(x.layout.dims().from_end(0)).ok()?);
-        let weight_view = weight.vector(caps)?;
+        let weight_view = match &weight {
+            Some(weight) => weight.vector(caps)?,
+            None => View::default(),
+        };
         let mut dispatches = Vec::new();
         for rows in rows(caps, &[y, x], 0)? {
             let ([y, x], [y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
                 return None;
             };
-            let mut operands = vec![y.clone(), x.clone(), weight.clone(), x.clone()];
+            // What isn't there is bound to something.
+            let factors = weight.clone().unwrap_or_else(|| x.clone());
+            let mut operands = vec![y.clone(), x.clone(), factors, x.clone()];
             if split.is_cut() {
                 let (first, sums) = reduce::chunk_sums(&rows, split, (x, *x_view), true)?;
                 dispatches.push(first);
@@ -50,7 +53,10 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
             let mut constants = dtypes(&operands);
             constants.push(("PER", per(y, y_view, split.n)));
             let params = split.params(&rows).view(*y_view).view(*x_view);
-            let params = params.view(weight_view).f32(op.eps).u32(weighted.into());
+            let params = params
+                .view(weight_view)
+                .f32(op.eps)
+                .u32(weight.is_some().into());
             dispatches.push(Dispatch {
                 kernel: &KERNEL,
                 features: features(y),

@@ -237,32 +237,35 @@ fn cut(
 
 /// Refuses operands of which a row, along the last dim, is too large for a binding.
 pub(super) fn refuse_rows(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
-    refuse_large(caps, node, |layout| {
+    refuse_large(caps, node, |_, layout| {
         let outer = layout.dims().rank().saturating_sub(1);
         (0..outer).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
     })
 }
 
-/// Refuses operands of which the part `of` their layout, which kernels take at once, is too large
-/// for a binding.
+/// Refuses operands of which the part that kernels take at once is too large for a binding: `of`
+/// an operand's number, or that of all operands for the result, and its layout.
 pub(super) fn refuse_large(
     caps: &Caps,
     node: NodeRef<'_>,
-    of: impl Fn(&Layout) -> Option<Layout>,
+    of: impl Fn(usize, &Layout) -> Option<Layout>,
 ) -> Option<Reason> {
-    let too_large = |value: &Value| {
+    let too_large = |i: usize, value: &Value| {
         // Of an empty operand there is no part.
-        let span = of(&value.layout).map_or(0, |part| part.span().len());
+        let span = of(i, &value.layout).map_or(0, |part| part.span().len());
         let bytes = span.saturating_mul(value.dtype.block_bytes()) as u64;
         bytes.saturating_add(caps.binding_alignment) > caps.max_binding_bytes
     };
     let op = node.op();
-    let named = node.inputs().enumerate();
-    let named = named.map(|(i, value)| (op.operand_name(i), value));
-    let mut all = named.chain([("result", node.output())]);
-    all.find(|(_, value)| too_large(value))
-        .map(|(operand, _)| Reason::Layout {
-            op: op.name(),
-            operand,
-        })
+    let mut all = node.inputs().chain([node.output()]).enumerate();
+    let (i, _) = all.find(|&(i, value)| too_large(i, value))?;
+    let is_result = i == node.n_inputs();
+    Some(Reason::Layout {
+        op: op.name(),
+        operand: if is_result {
+            "result"
+        } else {
+            op.operand_name(i)
+        },
+    })
 }

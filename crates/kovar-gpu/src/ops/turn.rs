@@ -7,19 +7,20 @@ use kovar_core::{DType, NodeRef};
 use super::rows::{dtypes, refuse_large, rows};
 use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::seam::Caps;
-use crate::view::{Operand, View};
+use crate::view::Operand;
 
+/// The operand index of the table.
+const TABLE: usize = 1;
 /// Invocations of a workgroup.
 const WORKGROUP: u32 = 256;
 
 /// Refuses heads or tables that are too large for a binding.
 pub(super) fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
-    let table = node.input(1).map(|table| table.layout);
-    refuse_large(caps, node, |layout| {
-        if Some(*layout) == table {
-            return Some(*layout);
-        }
-        let outer = layout.dims().rank().saturating_sub(1);
+    refuse_large(caps, node, |i, layout| {
+        let outer = match i {
+            TABLE => 0,
+            _ => layout.dims().rank().saturating_sub(1),
+        };
         (0..outer).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
     })
 }
@@ -38,16 +39,11 @@ pub(super) fn plan(
     let pairs = u32::try_from(*table.layout.dims().get(1)?).ok()?;
     let matrices = table.layout.dims().rank() == 4;
     let neighbours = pairing == Pairing::Normal;
-    // An empty table has no bytes to bind, and is not read.
-    let (table, table_view) = match pairs {
-        0 => (&x, View::default()),
-        _ if !table.fits(caps.binding_alignment, caps.max_binding_bytes) => return None,
-        _ => {
-            let view = table.view(table.layout.strides(), caps.binding_alignment);
-            (table, view)
-        }
-    };
-    let (table, mut dispatches) = (table.clone(), Vec::new());
+    if !table.fits(caps.binding_alignment, caps.max_binding_bytes) {
+        return None;
+    }
+    let table_view = table.view(table.layout.strides(), caps.binding_alignment);
+    let mut dispatches = Vec::new();
     for rows in rows(caps, &[y, x], 2)? {
         let ([y, x], &[y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
             return None;
@@ -70,6 +66,8 @@ pub(super) fn plan(
         let first_token = u32::try_from(rows.start[token_dim]).ok()?;
         let params = Params::new().vec4([lead, tokens, heads, units]);
         let params = params.view(y_view).view(x_view).view(table_view);
+        // An empty table has no bytes to bind, and is not read.
+        let table = if pairs == 0 { x } else { table };
         let operands = vec![y.clone(), x.clone(), table.clone()];
         let mut constants = dtypes(&operands);
         constants.extend([

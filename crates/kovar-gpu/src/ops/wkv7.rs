@@ -9,6 +9,7 @@ use super::{Entry, F32, FLOATS, Planned, no_kernel};
 use crate::kernel::{Access, Dispatch, Kernel, MAX_UNIFORM_SCALARS, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
+use crate::view::Operand;
 
 /// The operand index of the state.
 const STATE: usize = 6;
@@ -56,7 +57,14 @@ fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
     if scalar.is_some_and(|scalar| scalar.index() >= MAX_UNIFORM_SCALARS) {
         return Some(super::unknown(node));
     }
-    refuse_large(caps, node, |layout| Some(*layout))
+    refuse_large(caps, node, |i, layout| {
+        let head = layout.slice(0, 0..1)?;
+        if i == STATE {
+            Some(head)
+        } else {
+            head.slice(1, 0..1)
+        }
+    })
 }
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
@@ -70,34 +78,88 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     }
     operands.push(resolver.update(node, 0)?);
     let caps = resolver.shared.device.caps();
-    let plan = || {
-        let dims = operands[0].layout.dims();
-        let size = |i: usize| u32::try_from(dims.from_end(i)).ok();
-        let (tokens, heads, n) = (size(2)?, size(1)?, size(0)?);
-        let lanes = n.div_ceil(COLUMNS).next_power_of_two();
-        let rows = WORKGROUP / lanes.min(WORKGROUP);
-        let (kernel, parts, workgroups) = match n {
-            0..=MAX_HEAD => {
-                let parts = n.div_ceil(rows);
-                (&KERNEL, parts, heads.checked_mul(parts)?)
-            }
-            _ => (&WIDE, 1, heads.checked_mul(n)?.div_ceil(WORKGROUP)),
-        };
-        let n_valid = op.n_valid.map_or(MAX_UNIFORM_SCALARS, |id| id.index());
-        let params = Params::new().u32(tokens).u32(heads).u32(n);
-        let mut params = params.u32(lanes.ilog2()).u32(parts).u32(n_valid as u32);
-        for operand in &operands {
-            let strides = operand.layout.strides();
-            params = params.view(operand.view(strides, caps.binding_alignment));
+    let n_valid = op.n_valid.map_or(MAX_UNIFORM_SCALARS, |id| id.index());
+    let mut dispatches = Vec::new();
+    cut(caps, operands, n_valid as u32, 0, &mut dispatches).ok_or_else(refused)?;
+    Ok(dispatches)
+}
+
+/// Plans the result, the vectors and the state, in the order of the bindings, from token number
+/// `first` on; cut along heads, then along tokens, until they fit into bindings.
+fn cut(
+    caps: &Caps,
+    operands: Vec<Operand>,
+    n_valid: u32,
+    first: usize,
+    dispatches: &mut Vec<Dispatch>,
+) -> Option<()> {
+    let dims = *operands.first()?.layout.dims();
+    if dims.elements()? == 0 {
+        // Without tokens, states stay as they are.
+        return Some(());
+    }
+    let fits = |operand: &Operand| operand.fits(caps.binding_alignment, caps.max_binding_bytes);
+    if operands.iter().all(fits) {
+        dispatches.push(dispatch(
+            caps,
+            operands,
+            n_valid,
+            u32::try_from(first).ok()?,
+        )?);
+        return Some(());
+    }
+    let by_heads = dims[1] > 1;
+    let size = if by_heads { dims[1] } else { dims[0] };
+    if size < 2 {
+        return None;
+    }
+    let middle = size / 2;
+    for range in [0..middle, middle..size] {
+        let parts = operands.iter().enumerate().map(|(i, operand)| {
+            let layout = &operand.layout;
+            let is_state = i > STATE;
+            let layout = match (by_heads, is_state) {
+                (true, true) => layout.slice(0, range.clone())?,
+                (true, false) => layout.slice(1, range.clone())?,
+                (false, true) => *layout,
+                (false, false) => layout.slice(0, range.clone())?,
+            };
+            Some(operand.with_layout(layout))
+        });
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let first = if by_heads { first } else { first + range.start };
+        cut(caps, parts, n_valid, first, dispatches)?;
+    }
+    Some(())
+}
+
+fn dispatch(caps: &Caps, operands: Vec<Operand>, n_valid: u32, first: u32) -> Option<Dispatch> {
+    let out = operands.first()?;
+    let dims = out.layout.dims();
+    let size = |i: usize| u32::try_from(dims.from_end(i)).ok();
+    let (tokens, heads, n) = (size(2)?, size(1)?, size(0)?);
+    let lanes = n.div_ceil(COLUMNS).next_power_of_two();
+    let rows = WORKGROUP / lanes.min(WORKGROUP);
+    let (kernel, parts, workgroups) = match n {
+        0..=MAX_HEAD => {
+            let parts = n.div_ceil(rows);
+            (&KERNEL, parts, heads.checked_mul(parts)?)
         }
-        Some(vec![Dispatch {
-            kernel,
-            features: features(&operands[0]),
-            constants: dtypes(&operands),
-            params: params.finish(),
-            operands: operands.clone(),
-            workgroups,
-        }])
+        _ => (&WIDE, 1, heads.checked_mul(n)?.div_ceil(WORKGROUP)),
     };
-    plan().ok_or_else(refused)
+    let params = Params::new().u32(tokens).u32(heads).u32(n);
+    let params = params.u32(lanes.ilog2()).u32(parts);
+    let mut params = params.u32(n_valid).u32(first);
+    for operand in &operands {
+        let strides = operand.layout.strides();
+        params = params.view(operand.view(strides, caps.binding_alignment));
+    }
+    Some(Dispatch {
+        kernel,
+        features: features(out),
+        constants: dtypes(&operands),
+        params: params.finish(),
+        operands,
+        workgroups,
+    })
 }

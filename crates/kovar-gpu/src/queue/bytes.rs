@@ -79,7 +79,13 @@ impl Engine {
         }
         let mask = mask(first..first + bytes.len() as u64);
         let words = to.offset / 4..to.offset / 4 + 1;
-        self.fill_words(order, to.buffer, words, u32::from_le_bytes(word), [mask, ALL])
+        self.fill_words(
+            order,
+            to.buffer,
+            words,
+            u32::from_le_bytes(word),
+            [mask, ALL],
+        )
     }
 
     /// Sets bytes to `byte`.
@@ -150,7 +156,14 @@ impl Engine {
                 buffer: buffer.clone(),
                 bytes: range,
             };
-            self.dispatch(order, &FILL, &[BindingKind::Write], params, vec![target], end - start)?;
+            self.dispatch(
+                order,
+                &FILL,
+                &[BindingKind::Write],
+                params,
+                vec![target],
+                end - start,
+            )?;
             start = end;
         }
         Ok(())
@@ -274,7 +287,13 @@ impl Engine {
         let constants = [("WORKGROUP", WORKGROUP)];
         let pipeline = self
             .pipelines
-            .get(self.device.as_ref(), kernel, Features::NONE, &constants, bindings)
+            .get(
+                self.device.as_ref(),
+                kernel,
+                Features::NONE,
+                &constants,
+                bindings,
+            )
             .map_err(|error| self.failure(order, what, error))?;
         let place = self.place_params(order, what, &params)?;
         let mut all = vec![place];

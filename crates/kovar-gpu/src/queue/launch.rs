@@ -86,9 +86,16 @@ impl Engine {
         let mut parts = std::mem::take(&mut order.parts);
         let options = &self.options;
         let nanoseconds = options.submission_nanoseconds / scale;
-        cut(launch.steps, options.submission_dispatches, nanoseconds, &mut parts);
+        cut(
+            launch.steps,
+            options.submission_dispatches,
+            nanoseconds,
+            &mut parts,
+        );
         let all = match go_on.is_none() && launch.steps.len() >= options.parallel_dispatches {
-            true => self.launch_parallel(&mut order, launch.steps, &parts).map(|()| true),
+            true => self
+                .launch_parallel(&mut order, launch.steps, &parts)
+                .map(|()| true),
             false => self.launch_parts(&mut order, launch.steps, &parts, &mut go_on),
         };
         order.parts = parts;
@@ -128,7 +135,9 @@ impl Engine {
         let Some((first, _)) = parts.split_first() else {
             return Ok(());
         };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(4);
+        let threads = thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(4);
         let encoding = Encoding {
             device: self.device.as_ref(),
             steps,
@@ -205,11 +214,15 @@ impl Engine {
             self.progress.wait_and_look(number)?;
             let first = times.len();
             let read = timer.read().map_err(failed)?;
-            times.extend(read.into_iter().enumerate().map(|(at, (start, end))| Timed {
-                step: first + at,
-                start,
-                end,
-            }));
+            times.extend(
+                read.into_iter()
+                    .enumerate()
+                    .map(|(at, (start, end))| Timed {
+                        step: first + at,
+                        start,
+                        end,
+                    }),
+            );
         }
         Ok(times)
     }

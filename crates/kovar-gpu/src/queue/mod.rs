@@ -10,6 +10,8 @@ mod engine;
 mod launch;
 mod progress;
 mod ring;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 use std::sync::Arc;
@@ -111,12 +113,7 @@ impl GpuQueue {
         done.map_err(|failure| self.shared.failure(failure))
     }
 
-    fn reading(
-        &self,
-        buffer: &Buffer,
-        offset: usize,
-        len: usize,
-    ) -> Result<Reading, DeviceError> {
+    fn reading(&self, buffer: &Buffer, offset: usize, len: usize) -> Result<Reading, DeviceError> {
         let (memory, at) = self.source("read", buffer, offset, len)?;
         self.done(self.shared.engine.read(&memory.buffer, at, len))
     }

@@ -62,6 +62,8 @@ pub(super) struct Done {
     /// Upload chunks that exist, by class.
     pub chunks: [usize; 2],
     pub marks: Vec<Mark>,
+    /// Whether work was lost that may have written what marks are copied from.
+    pub rewrite: bool,
     /// Readback buffers that are not in use, unmapped.
     pub readbacks: Vec<Arc<dyn Buffer>>,
     /// Measured time of submissions, as a multiple of the estimate.
@@ -257,6 +259,7 @@ impl Progress {
             done.marks.push(work.mark);
         }
         if let Some(error) = error {
+            done.rewrite = true;
             let failure = Failure {
                 number: work.number,
                 what: work.what,
@@ -319,7 +322,9 @@ impl Done {
         const SHORTEST: f64 = 200_000.0;
         /// How much of the scale a measurement replaces.
         const WEIGHT: f64 = 0.3;
-        let began = self.last_end.map_or(work.submitted, |end| end.max(work.submitted));
+        let began = self
+            .last_end
+            .map_or(work.submitted, |end| end.max(work.submitted));
         self.last_end = Some(now);
         let measured = now.saturating_duration_since(began).as_nanos() as f64;
         if work.estimate > 0.0 && measured.max(work.estimate * self.scale) > SHORTEST {

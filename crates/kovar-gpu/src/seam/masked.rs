@@ -7,7 +7,7 @@ use kovar_core::HostBytes;
 
 use super::{
     BindGroup, Buffer, BufferRange, BufferUse, Caps, Command, Device, Imported, MemoryBudget,
-    Pipeline, PipelineSpec, Recording, SeamError, Submission, Timer,
+    Pipeline, PipelineSpec, Recording, SeamError, Submission, TimedRecording,
 };
 use crate::kernel::Features;
 
@@ -79,7 +79,7 @@ impl Device for Masked {
     fn record_timed(
         &self,
         commands: &mut dyn Iterator<Item = Command<'_>>,
-    ) -> Result<(Box<dyn Recording>, Box<dyn Timer>), SeamError> {
+    ) -> Result<TimedRecording, SeamError> {
         self.device.record_timed(commands)
     }
 

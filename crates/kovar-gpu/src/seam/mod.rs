@@ -78,6 +78,9 @@ pub(crate) trait Timer: Send {
     fn read(&self) -> Result<Vec<(u64, u64)>, SeamError>;
 }
 
+/// A recording and what will know its times.
+pub(crate) type TimedRecording = (Box<dyn Recording>, Box<dyn Timer>);
+
 /// How a pipeline uses a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BindingKind {
@@ -178,7 +181,7 @@ pub(crate) trait Device: Send + Sync + fmt::Debug {
     fn record_timed(
         &self,
         commands: &mut dyn Iterator<Item = Command<'_>>,
-    ) -> Result<(Box<dyn Recording>, Box<dyn Timer>), SeamError>;
+    ) -> Result<TimedRecording, SeamError>;
 
     /// Queues recordings, in their order, behind all that was submitted before.
     fn submit(&self, recordings: Vec<Box<dyn Recording>>) -> Result<Submission, SeamError>;
@@ -198,8 +201,7 @@ pub(crate) trait Device: Send + Sync + fmt::Debug {
     fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError>;
 
     /// Reads a mapped readback buffer from any offset on.
-    fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8])
-    -> Result<(), SeamError>;
+    fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8]) -> Result<(), SeamError>;
 
     /// Begins or ends a capture of the graphics debugger that is attached, if one is.
     fn capture(&self, on: bool);

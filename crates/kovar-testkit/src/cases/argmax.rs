@@ -3,12 +3,12 @@
 use kovar_core::DType;
 use kovar_core::ops::Argmax;
 
-use super::sweep::{Point, ordered};
+use super::sweep::{Point, long_orders, ordered};
 use super::{Case, Form, Place, Target};
 use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
-    let points = ordered().into_iter();
+    let points = ordered().into_iter().chain(long_orders());
     points
         .filter(|point| point.last() > 0)
         .filter(|point| match point.target {

@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::{Argsort, Op, SortOrder};
 
-use super::sweep::{Point, ordered};
+use super::sweep::{Point, long_orders, ordered};
 use super::{Case, Form, Target};
 use crate::synthetic::Fill;
 
@@ -18,6 +18,14 @@ pub(super) fn tests() -> Vec<Case> {
         let k = [1, n / 2, n, 8, 0][i % 5].min(n);
         cases.push(case(point.clone(), order(i % 2 == 0), None));
         cases.push(case(point, order(i % 3 != 0), Some(k)));
+    }
+    for (i, point) in long_orders().into_iter().enumerate() {
+        let n = point.last();
+        let k = [40, 1024, 1025, 1, n][i % 5];
+        if n < 100_000 {
+            cases.push(case(point.clone(), SortOrder::Ascending, None));
+        }
+        cases.push(case(point, SortOrder::Descending, Some(k)));
     }
     cases
 }

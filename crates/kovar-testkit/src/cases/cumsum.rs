@@ -3,13 +3,14 @@
 use kovar_core::DType;
 use kovar_core::ops::Cumsum;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target};
 use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
+        .chain(long_rows())
         .map(|point| case(point, Place::Temp))
         .collect();
     for dtype in FLOATS {

@@ -3,13 +3,14 @@
 use kovar_core::DType;
 use kovar_core::ops::L2Norm;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target};
 use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
+        .chain(long_rows())
         .map(|point| case(point, 1e-12))
         .collect();
     // The last is longer than any row.

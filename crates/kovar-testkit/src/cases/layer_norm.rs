@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::LayerNorm;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target, lower};
 use crate::synthetic::Fill;
 
@@ -15,6 +15,7 @@ const WEIGHT: Factor = (DType::F32, Place::Weight, Form::Contiguous);
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
+        .chain(long_rows())
         .enumerate()
         .map(|(i, point)| {
             let input = (DType::F32, Place::Input, Form::Offset);
@@ -48,11 +49,17 @@ pub(super) fn tests() -> Vec<Case> {
         };
         cases.push(case(point, 1e-5, vec![WEIGHT; 2]));
     }
-    let point = Point {
-        fill: Fill::Positive,
-        ..dense(DType::F32, &[1, 300_000])
-    };
-    cases.push(case(point, 1e-5, vec![]));
+    for fill in [
+        Fill::Positive,
+        away(10_000.0, 300_000),
+        Fill::large(DType::F32),
+    ] {
+        let point = Point {
+            fill,
+            ..dense(DType::F32, &[1, 300_000])
+        };
+        cases.push(case(point, 1e-5, vec![]));
+    }
     cases
 }
 

@@ -102,6 +102,8 @@ pub(super) fn tests() -> Vec<Case> {
             }));
         }
     }
+    // More rows of an expert than a tile has, and more rows than are looked through at once.
+    cases.push(case(Product::new([DType::F32; 2], [2, 70, 33], [150, 3])));
     for (w, ids) in [
         ([3, 17, 32], [0, 2]),
         ([3, 17, 32], [4, 0]),

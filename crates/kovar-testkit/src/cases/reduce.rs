@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::{Op, Reduce, ReduceKind};
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target};
 use crate::synthetic::Fill;
 
@@ -15,7 +15,7 @@ pub(super) fn tests() -> Vec<Case> {
 
 fn of_kind(kind: ReduceKind) -> Vec<Case> {
     let mut cases = Vec::new();
-    for point in elementwise(&FLOATS) {
+    for point in elementwise(&FLOATS).into_iter().chain(long_rows()) {
         if matches!(point.target, Target::InPlace(_)) {
             continue;
         }

@@ -3,13 +3,14 @@
 use kovar_core::DType;
 use kovar_core::ops::RmsNorm;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target, lower};
 use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
+        .chain(long_rows())
         .enumerate()
         .map(|(i, point)| {
             let weight = [

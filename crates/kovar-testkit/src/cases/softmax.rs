@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::Softmax;
 
-use super::sweep::{Point, elementwise};
+use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
@@ -13,6 +13,7 @@ type Mask = (DType, Vec<usize>, Form, f64);
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
         .into_iter()
+        .chain(long_rows())
         .map(|point| case(point, Softmax::new(0.7), None))
         .collect();
     for dtype in FLOATS {
@@ -47,6 +48,22 @@ pub(super) fn tests() -> Vec<Case> {
         cases.push(case(point, Softmax::new(scale), None));
     }
     cases.extend(alibi());
+    for (dtype, mask_dtype) in [(DType::F32, DType::F16), (DType::BF16, DType::F32)] {
+        let long = [2, 3, 2, 17_000];
+        for (dims, max_bias, share) in [
+            (&[17_000][..], 0.0, 0.3),
+            (&[3, 1, 17_000], 8.0, 0.9),
+            (&[2, 17_000], 0.0, 1.0),
+        ] {
+            let op = Softmax {
+                scale: 1.0,
+                max_bias,
+            };
+            let mask = (mask_dtype, dims.to_vec(), Form::Contiguous, share);
+            let point = point(dtype, &long, Form::Permuted, Target::InPlace(0));
+            cases.push(case(point, op, Some(mask)));
+        }
+    }
     cases
 }
 

@@ -109,6 +109,43 @@ pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
     points
 }
 
+/// Rows that devices share out among several workgroups: of a million elements, and of some
+/// thousand in every dtype, strided and in place.
+pub(super) fn long_rows() -> Vec<Point> {
+    let point = |dtype, dims: &[usize], form, target| Point {
+        dtype,
+        dims: dims.to_vec(),
+        form,
+        target,
+        fill: Fill::Positive,
+    };
+    let mut points = vec![
+        point(DType::F32, &[1 << 20], Form::Contiguous, Target::Fresh),
+        point(
+            DType::BF16,
+            &[1, 1_000_001],
+            Form::Contiguous,
+            Target::Fresh,
+        ),
+    ];
+    for dtype in super::FLOATS {
+        for (dims, form, target) in [
+            (vec![3, 17_000], Form::Contiguous, Target::InPlace(0)),
+            (vec![2, 16_385], Form::Contiguous, Target::Fresh),
+            (vec![2, 1, 17_002], Form::Gaps, Target::Into(Form::Window)),
+            (vec![2, 3, 17_001], Form::Window, Target::InPlace(0)),
+            (
+                vec![2, 20_000],
+                Form::Transposed,
+                Target::Into(Form::Transposed),
+            ),
+        ] {
+            points.push(point(dtype, &dims, form, target));
+        }
+    }
+    points
+}
+
 /// The sweep of an operation that moves elements and never works in place.
 pub(super) fn moving(dtypes: &[DType]) -> Vec<Point> {
     let mut points = elementwise(dtypes);
@@ -157,6 +194,34 @@ pub(super) fn ordered() -> Vec<Point> {
                     dims: dims.to_vec(),
                     form: Form::Contiguous,
                     target: Target::Fresh,
+                    fill,
+                });
+            }
+        }
+    }
+    points
+}
+
+/// Long rows of an operation that orders elements.
+pub(super) fn long_orders() -> Vec<Point> {
+    let mut points = vec![Point {
+        dtype: DType::F32,
+        dims: vec![1, 1 << 20],
+        form: Form::Contiguous,
+        target: Target::Fresh,
+        fill: Fill::Gaussian(1.0),
+    }];
+    for dtype in super::FLOATS {
+        for (dims, form, target) in [
+            ([3, 2049], Form::Contiguous, Target::Fresh),
+            ([2, 17_000], Form::Transposed, Target::Into(Form::Gaps)),
+        ] {
+            for fill in [ties(dims), specials(dims), Fill::Gaussian(1.0)] {
+                points.push(Point {
+                    dtype,
+                    dims: dims.to_vec(),
+                    form,
+                    target,
                     fill,
                 });
             }

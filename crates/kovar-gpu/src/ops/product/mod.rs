@@ -79,7 +79,7 @@ impl Matrices {
     }
 
     /// Whether all runs along the neighbours are of whole runs of 16 bytes, and begin at such.
-    fn wide(&self, batch: &[usize], lines: usize, steps: usize) -> bool {
+    pub fn wide(&self, batch: &[usize], lines: usize, steps: usize) -> bool {
         let run = 16 / self.operand.dtype.block_bytes().max(1);
         let whole = |n: usize| n.is_multiple_of(run);
         let (size, other, other_size) = match (self.step, self.line) {
@@ -138,6 +138,16 @@ fn turned(mut product: Product) -> Product {
         }
     }
     product
+}
+
+/// The variant of a kernel.
+pub(super) fn variant(wide: bool, result: DType) -> Features {
+    let chosen = [
+        (wide, Features::WIDE),
+        (result != DType::F32, Features::NARROW),
+    ];
+    let chosen = chosen.into_iter().filter(|(chosen, _)| *chosen);
+    chosen.fold(Features::SUBGROUPS, |all, (_, feature)| all.with(feature))
 }
 
 fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
@@ -203,7 +213,7 @@ fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
     let (kernel, workgroups, wide) = match policy::choose(&shape) {
         Choice::Vector { lines, wide } => {
             constants.push(("LINES", lines));
-            constants.push(("WORKGROUP", policy::VECTOR_WORKGROUP));
+            constants.push(("VECTOR_WORKGROUP", policy::VECTOR_WORKGROUP));
             constants.push(("PARTIALS", lines * policy::VECTOR_WORKGROUP));
             (&VECTOR, n.div_ceil(policy::VECTOR_COLUMNS), wide)
         }
@@ -221,7 +231,7 @@ fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
     };
     Some(Dispatch {
         kernel,
-        features: Features::SUBGROUPS.with(if wide { Features::WIDE } else { Features::NONE }),
+        features: variant(wide, out.operand.dtype),
         constants,
         params: params.finish(),
         operands: vec![window, a_window, b_window, c_window],

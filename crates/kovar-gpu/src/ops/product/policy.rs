@@ -70,6 +70,65 @@ pub(in crate::ops) fn choose(shape: &Shape) -> Choice {
     }
 }
 
+/// The same for products with experts, which keep a list of rows besides: 4 KiB.
+pub(in crate::ops) const EXPERTS_TILE_VECTORS: u32 = 256;
+/// Rows for each expert on average up to which every row reads its expert anew.
+const ROWS_APART: usize = 4;
+
+/// A kernel for products with experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum ExpertsChoice {
+    /// Row by row.
+    Vector,
+    /// Expert by expert, in tiles.
+    Tile,
+}
+
+/// The kernel for this many rows, one for each token and slot, of this many experts, whose terms
+/// are contiguous or not.
+pub(in crate::ops) fn choose_experts(
+    rows: usize,
+    experts: usize,
+    contiguous: bool,
+) -> ExpertsChoice {
+    match contiguous && rows <= ROWS_APART.saturating_mul(experts.max(2)) {
+        true => ExpertsChoice::Vector,
+        false => ExpertsChoice::Tile,
+    }
+}
+
+/// Output channels of a group up to which pixels are computed one by one.
+const DIRECT_CHANNELS: usize = 8;
+/// Invocations of a workgroup that computes pixels one by one.
+pub(in crate::ops) const DIRECT_WORKGROUP: u32 = 128;
+
+/// A kernel for a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum ConvolutionChoice {
+    /// Pixels one by one, for groups with few output channels.
+    Direct,
+    /// Tiles of pixels and output channels in registers.
+    Tile { large: bool },
+}
+
+/// The kernel for a convolution of this many groups and phases, pixels of each and output
+/// channels of a group.
+pub(in crate::ops) fn choose_convolution(
+    parts: usize,
+    pixels: usize,
+    channels: usize,
+) -> ConvolutionChoice {
+    if channels <= DIRECT_CHANNELS {
+        return ConvolutionChoice::Direct;
+    }
+    let tiles = parts
+        .saturating_mul(pixels.div_ceil(2 * TILE))
+        .saturating_mul(channels.div_ceil(2 * TILE));
+    ConvolutionChoice::Tile {
+        large: tiles >= LARGE_TILES && pixels > TILE && channels > TILE,
+    }
+}
+
 /// Whether the factors had better change sides: the vector kernel takes few lines of `a` only.
 pub(in crate::ops) fn swaps(m: usize, n: usize, along: [Along; 2]) -> bool {
     let fits = |lines, other| lines <= VECTOR_LINES && other == Along::Terms;

@@ -15,7 +15,8 @@ use super::timer::{Timestamps, WgpuTimer};
 use super::{Adapter, import};
 use crate::seam::{
     BindGroup, BindingKind, Buffer, BufferRange, BufferUse, Caps, Command, Device, Imported,
-    MAX_TIMED, MemoryBudget, Pipeline, PipelineSpec, Recording, SeamError, Submission, Timer,
+    MAX_TIMED, MemoryBudget, Pipeline, PipelineSpec, Recording, SeamError, Submission,
+    TimedRecording,
 };
 
 pub(super) struct WgpuDevice {
@@ -124,10 +125,7 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, SeamError> {
 }
 
 /// Polls; `false` at a time-out.
-pub(super) fn poll(
-    device: &::wgpu::Device,
-    poll: ::wgpu::PollType,
-) -> Result<bool, SeamError> {
+pub(super) fn poll(device: &::wgpu::Device, poll: ::wgpu::PollType) -> Result<bool, SeamError> {
     match guarded(|| device.poll(poll))? {
         Ok(_) => Ok(true),
         Err(::wgpu::PollError::Timeout) => Ok(false),
@@ -136,10 +134,7 @@ pub(super) fn poll(
 }
 
 /// Copies a mapped range, and unmaps its buffer.
-pub(super) fn bytes_of(
-    slice: &::wgpu::BufferSlice<'_>,
-    into: &mut [u8],
-) -> Result<(), SeamError> {
+pub(super) fn bytes_of(slice: &::wgpu::BufferSlice<'_>, into: &mut [u8]) -> Result<(), SeamError> {
     let view = slice.get_mapped_range().map_err(|e| lost(e.to_string()))?;
     into.copy_from_slice(&view[..into.len()]);
     drop(view);
@@ -211,10 +206,7 @@ fn encode(
             continue;
         }
         let mut pass = encoder.begin_compute_pass(&::wgpu::ComputePassDescriptor::default());
-        while let Some(
-            command @ Command::Dispatch { .. },
-        ) = next
-        {
+        while let Some(command @ Command::Dispatch { .. }) = next {
             dispatch(&mut pass, command)?;
             next = commands.next();
         }
@@ -461,7 +453,7 @@ impl Device for WgpuDevice {
     fn record_timed(
         &self,
         commands: &mut dyn Iterator<Item = Command<'_>>,
-    ) -> Result<(Box<dyn Recording>, Box<dyn Timer>), SeamError> {
+    ) -> Result<TimedRecording, SeamError> {
         let mut timestamps = Timestamps::new(self)?;
         let recording = self.scoped("a timed recording", 0, || {
             self.encode(commands, Some(&mut timestamps))
@@ -503,6 +495,9 @@ impl Device for WgpuDevice {
                 timeout: Some(timeout),
             },
         );
+        if let Err(SeamError::Lost { reason }) = &waited {
+            locked(&self.lost).get_or_insert_with(|| reason.clone());
+        }
         if let Some(reason) = self.lost() {
             return Err(lost(reason));
         }
@@ -555,12 +550,7 @@ impl Device for WgpuDevice {
         put.map_err(|error: ::wgpu::MapRangeError| lost(error.to_string()))
     }
 
-    fn get(
-        &self,
-        buffer: &Arc<dyn Buffer>,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<(), SeamError> {
+    fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8]) -> Result<(), SeamError> {
         let buffer = ours(buffer)?;
         if into.is_empty() {
             return Ok(());

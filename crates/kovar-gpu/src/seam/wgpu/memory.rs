@@ -44,10 +44,8 @@ fn vulkan(adapter: &::wgpu::Adapter) -> Option<Heaps> {
     unsafe {
         let instance = hal.shared_instance().raw_instance();
         match has_budget {
-            true => instance.get_physical_device_memory_properties2(
-                hal.raw_physical_device(),
-                &mut properties,
-            ),
+            true => instance
+                .get_physical_device_memory_properties2(hal.raw_physical_device(), &mut properties),
             false => {
                 properties.memory_properties =
                     instance.get_physical_device_memory_properties(hal.raw_physical_device());
@@ -78,7 +76,9 @@ fn dx12(adapter: &::wgpu::Adapter) -> Option<Heaps> {
     // SAFETY: nothing of the adapter is destroyed.
     let hal = unsafe { adapter.as_hal::<::wgpu::hal::api::Dx12>() }?;
     // The default group is the one of the device's own memory.
-    let info = hal.raw_adapter().query_video_memory_info(Default::default());
+    let info = hal
+        .raw_adapter()
+        .query_video_memory_info(Default::default());
     // SAFETY: a plain query of a live adapter.
     let description = unsafe { hal.raw_adapter().GetDesc() }.ok();
     Some(Heaps {

@@ -65,9 +65,11 @@ pub(crate) fn adapters() -> Vec<(AdapterKey, Adapter)> {
     let mut listed: Vec<(AdapterKey, Adapter)> = Vec::new();
     for adapter in found {
         let info = adapter.get_info();
+        // Another API, or another driver of the same API, of a GPU that is listed.
         let known = listed.iter().any(|(key, _)| {
-            key.backend != info.backend
-                && (key.vendor, key.device) == (info.vendor, info.device)
+            let same = (key.vendor, key.device) == (info.vendor, info.device);
+            let bus = &info.device_pci_bus_id;
+            same && (key.backend != info.backend || (!bus.is_empty() && key.bus == *bus))
         });
         if known {
             continue;

@@ -27,13 +27,11 @@ impl Timestamps {
                 })
             };
             Self {
-                queries: device
-                    .device
-                    .create_query_set(&::wgpu::QuerySetDescriptor {
-                        label: Some("timestamps"),
-                        ty: ::wgpu::QueryType::Timestamp,
-                        count,
-                    }),
+                queries: device.device.create_query_set(&::wgpu::QuerySetDescriptor {
+                    label: Some("timestamps"),
+                    ty: ::wgpu::QueryType::Timestamp,
+                    count,
+                }),
                 resolved: buffer(Usages::QUERY_RESOLVE | Usages::COPY_SRC),
                 readback: buffer(Usages::COPY_DST | Usages::MAP_READ),
                 count: 0,

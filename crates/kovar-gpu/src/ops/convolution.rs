@@ -1,0 +1,383 @@
+//! What the convolutions have in common: windows of their operands and dispatches of their kernels.
+
+use kovar_core::backend::Reason;
+use kovar_core::{DType, Dims, Layout, NodeRef};
+
+use super::code;
+use super::product::policy::{self, ConvolutionChoice};
+use super::product::{self, Matrices, Product};
+use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::seam::Caps;
+use crate::view::Operand;
+
+static TILED: Kernel = Kernel {
+    file: "convolution",
+    entry: "convolution",
+    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
+};
+
+static DIRECT: Kernel = Kernel {
+    file: "convolution_direct",
+    entry: "convolution_direct",
+    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
+};
+
+/// A convolution or its adjoint.
+#[derive(Clone, Debug)]
+pub(super) struct Convolution {
+    /// Whether it is the adjoint.
+    pub adjoint: bool,
+    pub stride: [usize; 2],
+    pub padding: [usize; 2],
+    pub dilation: [usize; 2],
+    pub groups: usize,
+    /// `[batch, c_in, h, w]`
+    pub x: Operand,
+    /// `[c_out, c_in / groups, kh, kw]`, of an adjoint `[c_in, c_out / groups, kh, kw]`.
+    pub weight: Operand,
+    /// What is added: of the dims of the result.
+    pub addend: Option<Operand>,
+    /// `[batch, c_out, oh, ow]`
+    pub out: Operand,
+}
+
+/// The dims along which convolutions are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dim {
+    Batch,
+    Groups,
+    In,
+    Out,
+}
+
+/// The number of the layout's dim that is cut for each operand: of `x`, the weight, the result.
+type Cut = [Option<usize>; 3];
+
+impl Convolution {
+    fn size(&self, dim: Dim) -> usize {
+        match dim {
+            Dim::Batch => self.out.layout.dims()[0],
+            Dim::Groups => self.groups,
+            Dim::In => self.x.layout.dims()[1] / self.groups.max(1),
+            Dim::Out => self.out.layout.dims()[1] / self.groups.max(1),
+        }
+    }
+
+    fn cut(&self, dim: Dim) -> Cut {
+        let (input, output) = match self.adjoint {
+            false => (1, 0),
+            true => (0, 1),
+        };
+        match dim {
+            Dim::Batch => [Some(0), None, Some(0)],
+            Dim::Groups => [Some(1), Some(0), Some(1)],
+            Dim::In => [Some(1), Some(input), None],
+            Dim::Out => [None, Some(output), Some(1)],
+        }
+    }
+
+    /// The part from `start` on. Later input channels are added to the sums of the first.
+    fn part(&self, dim: Dim, start: usize, size: usize) -> Option<Self> {
+        let whole = self.size(dim);
+        let slice = |operand: &Operand, at: Option<usize>| {
+            let Some(at) = at else {
+                return Some(operand.clone());
+            };
+            // Of groups, each has as many channels.
+            let unit = operand.layout.dims()[at] / whole;
+            let layout = operand
+                .layout
+                .slice(at, start * unit..(start + size) * unit)?;
+            Some(operand.with_layout(layout))
+        };
+        let cut = self.cut(dim);
+        let mut part = Self {
+            x: slice(&self.x, cut[0])?,
+            weight: slice(&self.weight, cut[1])?,
+            out: slice(&self.out, cut[2])?,
+            addend: None,
+            ..self.clone()
+        };
+        part.addend = match &self.addend {
+            _ if dim == Dim::In && start > 0 => Some(self.out.clone()),
+            Some(addend) => Some(slice(addend, cut[2])?),
+            None => None,
+        };
+        if dim == Dim::Groups {
+            part.groups = size;
+        }
+        Some(part)
+    }
+
+    /// Parts whose operands fit bindings, in the order to compute them.
+    fn pieces(self, caps: &Caps) -> Option<Vec<Self>> {
+        let limit = caps.max_binding_bytes.min(u32::MAX.into());
+        let operands = [Some(&self.x), Some(&self.weight), Some(&self.out)];
+        let addend = self.addend.as_ref();
+        let large = operands
+            .iter()
+            .chain([&addend])
+            .enumerate()
+            .find(|(_, operand)| {
+                operand.is_some_and(|operand| !operand.fits(caps.binding_alignment, limit))
+            });
+        let Some((which, Some(operand))) = large else {
+            return Some(vec![self]);
+        };
+        let inner: &[Dim] = match self.groups {
+            1 => &[Dim::In, Dim::Out],
+            _ => &[Dim::Groups],
+        };
+        let reach = |&dim: &Dim| {
+            let at = self.cut(dim)[which.min(2)]?;
+            let reach = operand.layout.strides()[at] * (operand.layout.dims()[at] - 1);
+            (self.size(dim) > 1).then_some(reach)
+        };
+        let dims = inner.iter().copied().chain([Dim::Batch]);
+        let dim = dims
+            .filter(|dim| reach(dim).is_some())
+            .max_by_key(|dim| reach(dim))
+            // The channels of a group.
+            .or_else(|| (self.groups > 1).then_some(Dim::Groups))?;
+        let step = self.size(dim).div_ceil(2);
+        if step == self.size(dim) {
+            return None;
+        }
+        let mut all = Vec::new();
+        for start in [0, step] {
+            let size = step.min(self.size(dim) - start);
+            all.extend(self.part(dim, start, size)?.pieces(caps)?);
+        }
+        Some(all)
+    }
+
+    /// A convolution with a kernel of one tap that leaves the image its size is a product.
+    fn as_product(&self) -> Option<Product> {
+        let taps = &self.weight.layout.dims()[2..];
+        let plain = self.groups == 1 && self.stride == [1; 2] && self.padding == [0; 2];
+        if !plain || taps != [1; 2] || self.adjoint {
+            return None;
+        }
+        // Rows of the image are batches until they prove to be neighbours.
+        let pixels = |operand: &Operand| {
+            let strides = operand.layout.strides();
+            Matrices {
+                offset: operand.layout.offset(),
+                batch: vec![strides[0], strides[2]],
+                line: strides[3],
+                step: strides[1],
+                operand: operand.clone(),
+            }
+        };
+        let dims = self.out.layout.dims();
+        Some(Product {
+            batch: vec![dims[0], dims[2]],
+            m: dims[3],
+            n: dims[1],
+            k: self.x.layout.dims()[1],
+            a: pixels(&self.x),
+            b: Matrices {
+                offset: self.weight.layout.offset(),
+                batch: vec![0; 2],
+                line: self.weight.layout.strides()[0],
+                step: self.weight.layout.strides()[1],
+                operand: self.weight.clone(),
+            },
+            c: self.addend.as_ref().map(pixels),
+            out: pixels(&self.out),
+            alpha: 1.0,
+            beta: 1.0,
+        })
+    }
+}
+
+/// Why a convolution cannot be computed: an image plane beyond the binding limit, or distances
+/// that kernels cannot count.
+pub(super) fn refuses(
+    caps: &Caps,
+    node: NodeRef<'_>,
+    [stride, padding, dilation]: [[usize; 2]; 3],
+) -> Option<Reason> {
+    let refused = |operand| {
+        Some(Reason::Layout {
+            op: node.op().name(),
+            operand,
+        })
+    };
+    let (x, weight) = (node.input(0)?, node.input(1)?);
+    let countable = (0..2).all(|axis| {
+        let [x, y, taps] = [x, node.output(), weight].map(|value| value.dims().get(2 + axis));
+        let reach = |n: Option<&usize>, step: usize| n.copied().unwrap_or(0).checked_mul(step);
+        let all = [
+            reach(x, 1),
+            reach(y, stride[axis]),
+            reach(taps, dilation[axis]),
+            Some(padding[axis]),
+        ];
+        let sum = all
+            .into_iter()
+            .try_fold(0usize, |sum, reach| sum.checked_add(reach?));
+        sum.is_some_and(|sum| i32::try_from(sum).is_ok())
+    });
+    if !countable {
+        return refused("x");
+    }
+    let limit = caps.max_binding_bytes.min(u32::MAX.into());
+    for (operand, value) in [("x", x), ("weight", weight), ("result", node.output())] {
+        let reach = (2..4).map(|i| {
+            let size = value.dims()[i].saturating_sub(1);
+            value.layout.strides()[i].saturating_mul(size)
+        });
+        let bytes = (reach.sum::<usize>() + 1).saturating_mul(value.dtype.block_bytes());
+        if bytes as u64 > limit.saturating_sub(caps.binding_alignment) {
+            return refused(operand);
+        }
+    }
+    None
+}
+
+/// The bias as an addend of the result's dims.
+pub(super) fn addend(bias: Operand, out: &Layout) -> Option<Operand> {
+    let [channels] = **bias.layout.dims() else {
+        return None;
+    };
+    let column = bias.layout.reshape(Dims::new(&[channels, 1, 1])?)?;
+    let layout = column.broadcast_to(*out.dims())?;
+    Some(bias.with_layout(layout))
+}
+
+/// Dispatches of a convolution whose result is not empty; `None` if [`refuses`] does.
+pub(super) fn plan(caps: &Caps, convolution: Convolution) -> Option<Vec<Dispatch>> {
+    if let Some(product) = convolution.as_product() {
+        return product::plan(caps, product);
+    }
+    let pieces = convolution.pieces(caps)?;
+    pieces.iter().map(|piece| dispatch(caps, piece)).collect()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
+    let Convolution {
+        adjoint,
+        stride,
+        padding,
+        dilation,
+        groups,
+        x,
+        weight,
+        out,
+        ..
+    } = piece;
+    let [batch, c_in, height, width] = **x.layout.dims() else {
+        return None;
+    };
+    let [_, c_out, rows, columns] = **out.layout.dims() else {
+        return None;
+    };
+    let [first, _, kernel_rows, kernel_columns] = **weight.layout.dims() else {
+        return None;
+    };
+    let strides = weight.layout.strides();
+    let (order, group_stride) = match adjoint {
+        false => ([0, 1, 2, 3], first / groups * strides[0]),
+        true => ([1, 0, 2, 3], first / groups * strides[0]),
+    };
+    let sizes = |sizes: [usize; 4]| {
+        let mut all = [0; 4];
+        for (to, size) in all.iter_mut().zip(sizes) {
+            *to = u32::try_from(size).ok()?;
+        }
+        Some(all)
+    };
+    let alignment = caps.binding_alignment;
+    let view = |operand: &Operand| operand.view(operand.layout.strides(), alignment);
+    let phases = |axis: usize, size: usize| match adjoint {
+        false => 1,
+        true => stride[axis].min(size),
+    };
+    let axis = |axis: usize, size: usize| {
+        sizes([
+            phases(axis, size),
+            stride[axis],
+            dilation[axis],
+            padding[axis],
+        ])
+    };
+    let skip = |axis: usize| {
+        let common = gcd(stride[axis], dilation[axis]);
+        [stride[axis] / common, dilation[axis] / common]
+    };
+    let [vertical, horizontal] = [skip(0), skip(1)];
+    // Nothing is read of what is not there.
+    let empty = c_in == 0;
+    let [x_window, weight_window] = [x, weight].map(|operand| if empty { out } else { operand });
+    let addend = piece.addend.as_ref();
+    let weight_layout = weight.layout.permute(&order)?;
+    let params = Params::new()
+        .view(view(x))
+        .view(weight.view(weight_layout.strides(), alignment))
+        .view(addend.map_or_else(Default::default, view))
+        .view(view(out))
+        .vec4(sizes([batch, c_in / groups, height, width])?)
+        .vec4(sizes([*groups, c_out / groups, rows, columns])?)
+        .vec4(sizes([kernel_rows, kernel_columns, group_stride, 0])?)
+        .vec4(axis(0, rows)?)
+        .vec4(axis(1, columns)?)
+        .vec4(sizes([
+            vertical[0],
+            vertical[1],
+            horizontal[0],
+            horizontal[1],
+        ])?);
+    let (row_phases, column_phases) = (phases(0, rows), phases(1, columns));
+    let pixels = rows
+        .div_ceil(row_phases)
+        .checked_mul(columns.div_ceil(column_phases))?
+        .checked_mul(batch)?;
+    u32::try_from(pixels).ok()?;
+    let parts = groups.checked_mul(row_phases)?.checked_mul(column_phases)?;
+    let channels = c_out / groups;
+    let mut constants = vec![
+        ("A_DTYPE", code(x_window.dtype)),
+        ("B_DTYPE", code(weight_window.dtype)),
+        ("C_DTYPE", addend.map_or(0, |addend| code(addend.dtype))),
+        ("OUT_DTYPE", code(out.dtype)),
+        ("ADDEND", u32::from(addend.is_some())),
+        ("ADJOINT", u32::from(*adjoint)),
+    ];
+    let (kernel, tiles) = match policy::choose_convolution(parts, pixels, channels) {
+        ConvolutionChoice::Direct => {
+            constants.push(("WORKGROUP", policy::DIRECT_WORKGROUP));
+            let quads = channels.div_ceil(4);
+            let span = 2 * policy::DIRECT_WORKGROUP as usize;
+            (&DIRECT, pixels.div_ceil(span).checked_mul(quads)?)
+        }
+        ConvolutionChoice::Tile { large } => {
+            let groups = if large { 2 } else { 1 };
+            constants.push(("TILE_GROUPS", groups));
+            constants.push(("TILE_VECTORS", policy::TILE_VECTORS));
+            let span = policy::TILE * groups as usize;
+            let columns = channels.div_ceil(span);
+            (&TILED, pixels.div_ceil(span).checked_mul(columns)?)
+        }
+    };
+    Some(Dispatch {
+        kernel,
+        features: match out.dtype {
+            DType::F32 => Features::NONE,
+            _ => Features::NARROW,
+        },
+        constants,
+        params: params.finish(),
+        operands: vec![
+            out.clone(),
+            x_window.clone(),
+            weight_window.clone(),
+            addend.unwrap_or(out).clone(),
+        ],
+        workgroups: u32::try_from(tiles.checked_mul(parts)?).ok()?,
+    })
+}

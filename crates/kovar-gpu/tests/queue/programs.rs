@@ -1,0 +1,123 @@
+//! Launches, their times and their pipelines.
+
+use kovar_core::backend::Backend;
+use kovar_gpu::GpuBackend;
+
+use super::{device, negate, negations, options, read};
+
+/// A buffer of 4 KiB with its bytes.
+fn filled(backend: &dyn Backend) -> (kovar_core::backend::Buffer, Vec<u8>) {
+    let bytes: Vec<u8> = (0..4096u32).map(|i| (i * 5) as u8 & 0x3f).collect();
+    let buffer = backend.alloc(4096).unwrap();
+    backend.queue().write(&buffer, 0, &bytes).unwrap();
+    (buffer, bytes)
+}
+
+#[test]
+fn long_programs_are_cut_and_encoded_on_several_threads() {
+    // Cut often, and in parallel.
+    for parallel in [10, usize::MAX] {
+        let id = if parallel == 10 { 10 } else { 11 };
+        let backend = GpuBackend::new(options(id).submissions(7, parallel)).unwrap();
+        let (buffer, mut expected) = filled(&backend);
+        for times in [1, 7, 8, 301] {
+            let program = negations(&backend, &buffer, 0, 1024, times);
+            backend.queue().launch(program.as_ref(), &[]).unwrap();
+            if times % 2 == 1 {
+                negate(&mut expected);
+            }
+            assert_eq!(read(&backend, &buffer), expected);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_broken_off_leaves_the_device_usable() {
+    let backend = GpuBackend::new(options(12).submissions(5, usize::MAX)).unwrap();
+    let (buffer, _) = filled(&backend);
+    let program = negations(&backend, &buffer, 0, 1024, 100);
+    let mut asked = 0;
+    let all = backend
+        .queue()
+        .launch_while(program.as_ref(), &[], &mut || {
+            asked += 1;
+            asked < 4
+        });
+    assert_eq!((all, asked), (Ok(false), 4));
+    backend.queue().fill(&buffer, 0, 4096, 1).unwrap();
+    let all = backend
+        .queue()
+        .launch_while(program.as_ref(), &[], &mut || true);
+    assert_eq!(all, Ok(true));
+    assert_eq!(read(&backend, &buffer), [1; 4096]);
+}
+
+#[test]
+fn a_profile_has_the_time_of_each_dispatch() {
+    let backend = device(13);
+    if !backend.adapter_info().unwrap().timestamps {
+        assert!(
+            backend
+                .profile(
+                    negations(&backend, &filled(&backend).0, 0, 4, 1).as_ref(),
+                    &[]
+                )
+                .is_err()
+        );
+        return;
+    }
+    let (buffer, mut expected) = filled(&backend);
+    let program = negations(&backend, &buffer, 0, 1024, 3);
+    let profile = backend.profile(program.as_ref(), &[]).unwrap();
+    negate(&mut expected);
+    assert_eq!(read(&backend, &buffer), expected);
+    let nodes: Vec<_> = profile
+        .dispatches
+        .iter()
+        .map(|d| (d.kernel, d.node))
+        .collect();
+    assert_eq!(nodes, [("unary", 0), ("unary", 1), ("unary", 2)]);
+    assert!(profile.dispatches.is_sorted_by_key(|d| d.start));
+    assert_eq!(profile.kernels()[0].count, 3);
+    assert!(profile.chrome_trace("gpu0").contains("\"name\":\"unary\""));
+}
+
+#[test]
+fn a_capture_without_a_debugger_is_a_plain_run() {
+    let backend = device(13);
+    let (buffer, mut expected) = filled(&backend);
+    let program = negations(&backend, &buffer, 0, 1024, 1);
+    backend.capture(program.as_ref(), &[]).unwrap();
+    negate(&mut expected);
+    assert_eq!(read(&backend, &buffer), expected);
+}
+
+#[test]
+fn compiled_pipelines_are_kept_where_the_api_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |id| {
+        let options = options(id).cache_folder(folder.path());
+        let backend = GpuBackend::new(options).unwrap();
+        let (buffer, mut expected) = filled(&backend);
+        let program = negations(&backend, &buffer, 0, 1024, 1);
+        backend.queue().launch(program.as_ref(), &[]).unwrap();
+        negate(&mut expected);
+        assert_eq!(read(&backend, &buffer), expected);
+        backend.info().driver.clone()
+    };
+    let driver = run(14);
+    let files = || {
+        std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().path())
+    };
+    if driver.starts_with("vulkan") {
+        assert_eq!(files().count(), 1);
+    }
+    run(14);
+    // A file that another program spoiled is no error.
+    for file in files() {
+        std::fs::write(file, b"not a cache").unwrap();
+    }
+    run(14);
+}
