@@ -60,12 +60,14 @@ impl Features {
     pub(crate) const NARROW: Self = Self(1 << 3);
     /// Operands that are read in runs of 16 bytes: a choice of the node.
     pub(crate) const WIDE: Self = Self(1 << 4);
+    /// Products of f16 with sums in f32: a choice of the node.
+    pub(crate) const HALF: Self = Self(1 << 5);
 
     /// Those that a node chooses.
-    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE);
+    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE).with(Self::HALF);
 
     /// The names in the order of the bits, as kernels write them.
-    const NAMES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
+    const NAMES: [&str; 6] = ["subgroups", "f16", "matrices", "narrow", "wide", "half"];
 
     /// Those of either.
     pub const fn with(self, other: Self) -> Self {
