@@ -48,11 +48,8 @@ pub struct GpuOptions {
     pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
-<<<<<<< HEAD
     pub(crate) largest_binding: Option<u64>,
-=======
     pub(crate) emulates_matrices: bool,
->>>>>>> gprod
 }
 
 impl GpuOptions {
@@ -104,18 +101,18 @@ impl GpuOptions {
         self
     }
 
-<<<<<<< HEAD
     /// Binds no more than so many bytes at once, so that tests need no large tensors.
     #[doc(hidden)]
     pub fn largest_binding(mut self, bytes: u64) -> Self {
         self.largest_binding = Some(bytes);
-=======
+        self
+    }
+
     /// Computes on the device as if it had cooperative matrices, slowly, so that tests of what is
     /// done with them need no such device.
     #[doc(hidden)]
     pub fn emulate_matrices(mut self) -> Self {
         self.emulates_matrices = true;
->>>>>>> gprod
         self
     }
 
@@ -291,23 +288,20 @@ impl GpuBackend {
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
         let id = options.id.unwrap_or_else(|| opened.info.id.clone());
-<<<<<<< HEAD
+        let changed = options.masked != Features::NONE
+            || options.largest_binding.is_some()
+            || options.emulates_matrices;
         let mut device = opened.device.clone();
-        if options.masked != Features::NONE || options.largest_binding.is_some() {
-            let masked = Masked::new(device, options.masked);
-            device = Arc::new(match options.largest_binding {
-                Some(bytes) => masked.with_largest_binding(bytes),
-                None => masked,
-            });
+        if changed {
+            let mut masked = Masked::new(device, options.masked);
+            if let Some(bytes) = options.largest_binding {
+                masked = masked.with_largest_binding(bytes);
+            }
+            if options.emulates_matrices {
+                masked = masked.emulating_matrices();
+            }
+            device = Arc::new(masked);
         }
-=======
-        let masked = || Masked::new(opened.device.clone(), options.masked);
-        let device: Arc<dyn Device> = match options.emulates_matrices {
-            true => Arc::new(masked().emulating_matrices()),
-            false if options.masked == Features::NONE => opened.device.clone(),
-            false => Arc::new(masked()),
-        };
->>>>>>> gprod
         let shared = Shared {
             owner: opened.owner.clone(),
             info: device_info(id, device.caps()),

@@ -25,15 +25,15 @@ impl Masked {
         Self { device, caps }
     }
 
-<<<<<<< HEAD
     /// A device that binds no more than `bytes` at once.
     pub(crate) fn with_largest_binding(mut self, bytes: u64) -> Self {
         self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
-=======
+        self
+    }
+
     /// The device with matrices that invocations emulate.
     pub(crate) fn emulating_matrices(mut self) -> Self {
         self.caps = self.caps.emulating_matrices();
->>>>>>> gprod
         self
     }
 }
