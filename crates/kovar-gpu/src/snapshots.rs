@@ -125,7 +125,7 @@ fn fault(msl: &str) -> Option<String> {
             return Some(format!("code that is never needed: `{zero}`"));
         }
     }
-    let indexed = |line: &&str| line.contains("simdgroup_") && line.contains("inner[");
+    let indexed = |line: &&str| line.contains("simdgroup_") && line.contains("8x8 inner[");
     if let Some(line) = msl.lines().find(indexed) {
         return Some(format!("an array of matrices: `{}`", line.trim()));
     }
