@@ -7,6 +7,13 @@ use kovar_core::error::DeviceError;
 
 use crate::plan::PlanCore;
 
+/// Makes the buffers of an arena, given by their sizes, as large as another plan needs them.
+pub(crate) fn grow_sizes(arena: &mut Vec<usize>, sizes: &[usize]) {
+    arena.resize(arena.len().max(sizes.len()), 0);
+    let both = arena.iter_mut().zip(sizes);
+    both.for_each(|(chunk, &size)| *chunk = size.max(*chunk));
+}
+
 /// What a run needs for itself: only one run of a session is under way at a time.
 #[derive(Default)]
 pub(crate) struct Running {
@@ -46,13 +53,10 @@ impl Running {
         chunks.map_or(0, |chunks| chunks.iter().map(Buffer::len).sum())
     }
 
-    /// The size that a device's arena would have after [`grow`](Self::grow).
-    pub(crate) fn grown_bytes(&self, device: usize, sizes: &[usize]) -> usize {
-        let chunks = self.arenas.get(device).map_or(&[][..], Vec::as_slice);
-        let size = |at: usize| sizes.get(at).copied().unwrap_or(0);
-        let both = 0..chunks.len().max(sizes.len());
-        both.map(|at| chunks.get(at).map_or(0, Buffer::len).max(size(at)))
-            .sum()
+    /// The sizes of the buffers of a device's arena.
+    pub(crate) fn chunk_sizes(&self, device: usize) -> Vec<usize> {
+        let chunks = self.arenas.get(device).into_iter().flatten();
+        chunks.map(Buffer::len).collect()
     }
 
     /// Makes a device's arena at least as large as `sizes`. Plans that used a buffer that has to

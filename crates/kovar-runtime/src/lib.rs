@@ -18,6 +18,7 @@ mod explain;
 mod favour;
 pub mod flow;
 mod forecast;
+mod holdings;
 mod homes;
 mod host_slice;
 mod intervals;
@@ -41,7 +42,7 @@ mod states;
 mod transfer;
 mod weights;
 
-pub use compile::{Policy, compile, forecast};
+pub use compile::{Foresight, Policy, compile, forecast};
 pub use device::{DeviceId, DeviceSet};
 pub use error::{CompileError, RunError, SessionError};
 pub use explain::{NodeReport, Why};

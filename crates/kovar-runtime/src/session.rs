@@ -218,7 +218,7 @@ impl Session {
         Ok(devices
             .map(|(i, device)| DeviceUse {
                 device: device.info().id.clone(),
-                weights: weights.prepared_bytes(i),
+                weights: weights.prepared(i).map(|(_, bytes)| bytes).sum(),
                 states: states.bytes(i),
                 arena: guard.running.bytes(i),
             })

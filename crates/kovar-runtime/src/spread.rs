@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
+use crate::arena::grow_sizes;
 use crate::compile::{Policy, place_and_plan};
 use crate::device::DeviceId;
 use crate::error::CompileError;
@@ -50,7 +51,8 @@ pub fn spread(
     let Some(first) = graphs.first().filter(|_| homes.has_budgets()) else {
         return Ok(homes);
     };
-    let mut reserved = vec![0u64; devices.len()];
+    // By device, the buffers of the arena that serves all graphs.
+    let mut reserved: Vec<Vec<usize>> = vec![Vec::new(); devices.len()];
     let mut chosen = homes.clone();
     // What lies where decides how much activation memory each device takes, and the other way.
     for _ in 0..3 {
@@ -59,9 +61,9 @@ pub fn spread(
         for graph in graphs {
             let passes = place_and_plan(graph, devices, &chosen, policy, &[])?;
             for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
-                let arena = arena.bytes() as u64;
-                enough &= arena <= *reserved;
-                *reserved = arena.max(*reserved);
+                let before = reserved.clone();
+                grow_sizes(reserved, &arena.chunks);
+                enough &= before == *reserved;
             }
         }
         if enough {
@@ -72,11 +74,12 @@ pub fn spread(
 }
 
 /// The homes that fit beside `reserved` bytes of each device.
-fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved: &[u64]) -> Homes {
+fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved: &[Vec<usize>]) -> Homes {
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
-            let taken = reserved.get(device.index()).copied().unwrap_or(0);
-            let budget = homes.budget_of(device)?.saturating_sub(taken);
+            let arena = reserved.get(device.index()).into_iter().flatten();
+            let taken: usize = arena.sum();
+            let budget = homes.budget_of(device)?.saturating_sub(taken as u64);
             let backend = devices.get(device.index())?;
             Some(budget.saturating_sub(staging(backend.as_ref())))
         })
