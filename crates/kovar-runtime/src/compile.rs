@@ -161,9 +161,8 @@ fn run_passes(
     }
     let (devices, homes) = (session.devices(), session.homes());
     let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
-    let over = |passes: &Passes, holdings: &Holdings| {
-        holdings.over_budget(shared, graph, passes, homes)
-    };
+    let over =
+        |passes: &Passes, holdings: &Holdings| holdings.over_budget(shared, graph, passes, homes);
     let mut limits = vec![usize::MAX; devices.len()];
     // At first what fits an empty arena, so that a graph that fitted once does so again; then what
     // fits beside the arena that there is.

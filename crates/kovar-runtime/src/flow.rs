@@ -14,12 +14,38 @@ use crate::liveness::{Liveness, writes_whole_span};
 use crate::memory::MemoryPlan;
 use crate::placement::Placement;
 use crate::segment::{Schedule, Step};
+use crate::transfer::Limit;
 
 /// Who wrote a byte: the node at a position, or the world before the run.
 type Writer = Option<usize>;
 
 /// What is in a byte of memory.
-type Mark = (StorageId, Writer);
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    storage: StorageId,
+    writer: Writer,
+    /// Within which it is there, if the copy that brought it has one.
+    limit: Option<Limit>,
+}
+
+impl Mark {
+    fn new(storage: StorageId, writer: Writer) -> Self {
+        Self {
+            storage,
+            writer,
+            limit: None,
+        }
+    }
+}
+
+/// What is read of a storage.
+#[derive(Clone)]
+struct Read {
+    storage: StorageId,
+    bytes: Range<usize>,
+    /// Within which it matters, if not everywhere.
+    limit: Option<Limit>,
+}
 
 /// Memory that is not shared with other memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +107,8 @@ pub fn check_flow(
                 }
                 marks.clear(bytes);
                 for (part, mark) in read.remove(&at).ok_or(Violation::NotRead { copy: at })? {
+                    let limit = mark.limit.or(copy.limit);
+                    let mark = Mark { limit, ..mark };
                     marks.set(base + part.start..base + part.end, mark);
                 }
             }
@@ -103,6 +131,16 @@ pub fn check_flow(
         }
     }
     flow.end()
+}
+
+impl Read {
+    fn all(storage: StorageId, bytes: Range<usize>) -> Self {
+        Self {
+            storage,
+            bytes,
+            limit: None,
+        }
+    }
 }
 
 impl Flow<'_> {
@@ -133,7 +171,7 @@ impl Flow<'_> {
             }
             if storage.kind == StorageKind::State {
                 let marks = self.found.entry(Region::State(id)).or_default();
-                marks.set(0..storage.bytes, (id, None));
+                marks.set(0..storage.bytes, Mark::new(id, None));
             }
         }
         for replica in &schedule.replicas {
@@ -150,7 +188,7 @@ impl Flow<'_> {
         let bytes = self.graph.storages().get(id.index()).map_or(0, |s| s.bytes);
         let (region, base) = self.place(id, device)?;
         let marks = self.found.entry(region).or_default();
-        marks.set(base..base + bytes, (id, None));
+        marks.set(base..base + bytes, Mark::new(id, None));
         Ok(())
     }
 
@@ -162,19 +200,24 @@ impl Flow<'_> {
         device: DeviceId,
     ) -> Result<(), Violation> {
         let index = liveness.nodes().get(position).map(|id| id.index());
-        for input in node.inputs() {
+        for (i, input) in node.inputs().enumerate() {
             let weight = node.storage_of(input).kind == StorageKind::Weight;
             if !weight || self.placement.is_streamed(input.storage, device) {
-                self.expect(index, input.storage, input.byte_span(), device)?;
+                let read = Read {
+                    storage: input.storage,
+                    bytes: input.byte_span(),
+                    limit: Limit::of(node, i, input),
+                };
+                self.expect(index, read, device)?;
             }
         }
         for value in node.writes() {
             let span = value.byte_span();
             if !writes_whole_span(node) {
-                self.expect(index, value.storage, span.clone(), device)?;
+                self.expect(index, Read::all(value.storage, span.clone()), device)?;
             }
             let (region, base) = self.place(value.storage, device)?;
-            let mark = (value.storage, Some(position));
+            let mark = Mark::new(value.storage, Some(position));
             let marks = self.found.entry(region).or_default();
             marks.set(base + span.start..base + span.end, mark);
             if let Some(expected) = self.expected.get_mut(value.storage.index()) {
@@ -185,20 +228,22 @@ impl Flow<'_> {
     }
 
     /// Compares the bytes that a node, or the caller after the run, reads with those expected.
-    fn expect(
-        &self,
-        node: Option<usize>,
-        storage: StorageId,
-        bytes: Range<usize>,
-        device: DeviceId,
-    ) -> Result<(), Violation> {
+    fn expect(&self, node: Option<usize>, read: Read, device: DeviceId) -> Result<(), Violation> {
+        let Read {
+            storage,
+            bytes,
+            limit,
+        } = read;
         let (region, base) = self.place(storage, device)?;
         let expected = self.expected.get(storage.index());
         for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
             let found = self.found.get(&region);
             let found =
                 found.map_or_else(Vec::new, |f| f.within(base + part.start..base + part.end));
-            let right = found.iter().filter(|(_, mark)| *mark == (storage, writer));
+            let right = found.iter().filter(|(_, mark)| {
+                let limited = mark.limit.is_none() || mark.limit == limit;
+                limited && (mark.storage, mark.writer) == (storage, writer)
+            });
             if right.map(|(part, _)| part.len()).sum::<usize>() != part.len() {
                 return Err(Violation::Stale {
                     node,
@@ -218,7 +263,7 @@ impl Flow<'_> {
             };
             let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
             if kept && storage.bytes > 0 {
-                self.expect(None, id, 0..storage.bytes, home)?;
+                self.expect(None, Read::all(id, 0..storage.bytes), home)?;
             }
         }
         Ok(())

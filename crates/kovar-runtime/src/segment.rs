@@ -13,7 +13,7 @@ use crate::liveness::{Lifetime, Liveness, writes_whole_span};
 use crate::placement::Placement;
 use crate::plural::plural;
 use crate::spread::layer_of;
-use crate::transfer::{Copy, Holders};
+use crate::transfer::{Copy, Holders, Limit};
 
 /// Neighbouring nodes that one device runs one after another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,12 @@ impl Schedule {
         steps
     }
 
+    /// The bytes that cross between devices in a run with these scalars.
+    pub fn copied_bytes(&self, scalars: &[i32]) -> usize {
+        let copies = self.copies.iter();
+        copies.map(|copy| copy.bytes_of(scalars).len()).sum()
+    }
+
     /// One line for each segment and each copy.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let name = |device: DeviceId| {
@@ -158,9 +164,13 @@ impl Schedule {
                 last if last == self.segments.len() => "at last".to_owned(),
                 segment => format!("before {segment}"),
             };
+            let rows = copy.limit.map_or_else(String::new, |limit| {
+                let rows = graph.scalars().get(limit.rows.index());
+                rows.map_or_else(String::new, |rows| format!(", {} rows,", rows.name))
+            });
             let _ = writeln!(
                 text,
-                "  {storage}[{:?}] from {} {after} to {} {before}",
+                "  {storage}[{:?}]{rows} from {} {after} to {} {before}",
                 copy.bytes,
                 name(copy.from),
                 name(copy.to)
@@ -294,12 +304,13 @@ pub fn schedule(
             let kind = node.storage_of(value).kind;
             !matches!(kind, StorageKind::Weight | StorageKind::Input)
         };
-        for input in node.inputs() {
+        for (i, input) in node.inputs().enumerate() {
             replicas.touch(input.storage, device, position);
             let holders = holders.get_mut(input.storage.index());
             if let Some(holders) = holders.filter(|_| copied_in(input)) {
                 let copies = &mut schedule.copies;
-                holders.fetch(input.storage, input.byte_span(), device, segment, copies);
+                let needed = (input.byte_span(), Limit::of(node, i, input));
+                holders.fetch(input.storage, needed, device, segment, copies);
             }
         }
         for value in node.writes() {
@@ -310,7 +321,8 @@ pub fn schedule(
             let span = value.byte_span();
             if !writes_whole_span(node) {
                 let copies = &mut schedule.copies;
-                holders.fetch(value.storage, span.clone(), device, segment, copies);
+                let needed = (span.clone(), None);
+                holders.fetch(value.storage, needed, device, segment, copies);
             }
             holders.write(span, device, segment);
         }
@@ -318,7 +330,8 @@ pub fn schedule(
     let end = schedule.segments.len();
     for ((id, storage), holders) in storages().zip(&mut holders) {
         if matches!(storage.kind, StorageKind::State | StorageKind::Output) {
-            holders.fetch(id, 0..storage.bytes, home(id), end, &mut schedule.copies);
+            let needed = (0..storage.bytes, None);
+            holders.fetch(id, needed, home(id), end, &mut schedule.copies);
         }
     }
     let last = liveness.nodes().len().saturating_sub(1);

@@ -74,7 +74,12 @@ pub fn spread(
 }
 
 /// The homes that fit beside `reserved` bytes of each device.
-fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved: &[Vec<usize>]) -> Homes {
+fn fill(
+    graph: &Graph,
+    devices: &[Arc<dyn Backend>],
+    mut homes: Homes,
+    reserved: &[Vec<usize>],
+) -> Homes {
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
             let arena = reserved.get(device.index()).into_iter().flatten();

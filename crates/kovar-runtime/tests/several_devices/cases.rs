@@ -271,6 +271,15 @@ fn a_cache_on_one_device_serves_attention_on_another() {
     assert_eq!(nodes(&plan), [CPU, CPU, CPU, GPU]);
     let names: Vec<String> = copied(&plan).into_iter().map(|copy| copy.0).collect();
     assert_eq!(names, ["keys", "values"]);
+    // Only the rows that are valid cross.
+    let row = 4 * heads * dim;
+    for valid in 0..=rows {
+        let bytes = plan.schedule().copied_bytes(&[valid as i32]);
+        assert_eq!(bytes, 2 * valid * row, "{valid} rows");
+    }
+    let description = plan.describe();
+    let line = "keys[0..192], kv_len rows, from cpu behind 0 to gpu before 1";
+    assert!(description.contains(line), "{description}");
 }
 
 #[test]
@@ -452,6 +461,7 @@ fn nothing_waits_for_a_device_but_for_bytes_of_its_own() {
     drop(plan.run(&inputs, &[]).unwrap());
     assert_eq!(calls(Call::Wait), before);
     assert_eq!(calls(Call::Fence), before);
+    world.session.wait().unwrap();
     // The first device reads the input and two copies, the other only the input.
     assert_eq!(
         (calls(Call::Write), calls(Call::Read)),

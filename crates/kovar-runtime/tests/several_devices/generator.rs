@@ -1,6 +1,6 @@
 //! Arbitrary graphs.
 
-use kovar_core::ops::{Binary, BinaryKind, Op, Scale};
+use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Scale};
 use kovar_core::{DType, Graph, ValueId};
 
 const SIDE: usize = 4;
@@ -22,13 +22,14 @@ pub fn build(choices: &[(u8, u8, u8)]) -> Graph {
     ];
     let (shift, wkv) = (values[6], values[7]);
     let ids = graph.input("ids", DType::I32, &[SIDE]).unwrap();
+    let rows = graph.scalar("rows", SIDE as i32).unwrap();
     let two_ids = graph.slice(ids, 0, 1..3).unwrap();
     let binary = |kind| Op::from(Binary { kind });
     for &(action, i, j) in choices {
         let pick = |i: u8| values[usize::from(i) % values.len()];
         let (x, y) = (pick(i), pick(j));
         let half = usize::from(j) % 2;
-        let added = match action % 22 {
+        let added = match action % 23 {
             0 => graph.add(x, y),
             1 => graph.mul(x, y),
             2 => graph.sub(x, y),
@@ -57,6 +58,19 @@ pub fn build(choices: &[(u8, u8, u8)]) -> Graph {
                 })
             }
             20 => graph.softmax(x, None, 0.5),
+            // Reads a part of its keys and values, which differs from run to run.
+            21 => {
+                let split = |graph: &mut Graph, value| graph.reshape(value, &[1, SIDE, 1, SIDE]);
+                let operands = split(&mut graph, x).and_then(|x| Ok((x, split(&mut graph, y)?)));
+                let attributes = Attention {
+                    kv_len: Some(rows),
+                    ..Attention::new(0.5)
+                };
+                operands.and_then(|(x, y)| {
+                    let z = graph.attention(attributes, y, x, x, &[])?;
+                    graph.reshape(z, &[SIDE, SIDE])
+                })
+            }
             _ => graph.cumsum(x),
         };
         values.extend(added);

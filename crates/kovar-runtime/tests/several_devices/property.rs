@@ -158,6 +158,15 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     world.session.reset_states().unwrap();
     prop_assert_eq!(&world.run(&second, 1), &first_run, "{}", second.describe());
     prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
+    // Runs that nobody waits for, of both plans, in the same order.
+    world.session.reset_states().unwrap();
+    world.begin(&second, 1);
+    prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
+    let third_run = world.run(&second, 3);
+    world.session.reset_states().unwrap();
+    world.begin(&plan, 1);
+    world.begin(&second, 2);
+    prop_assert_eq!(&world.run(&plan, 3), &third_run, "{}", plan.describe());
     Ok(())
 }
 

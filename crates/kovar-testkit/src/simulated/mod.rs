@@ -6,6 +6,7 @@
 //! Work runs as it is queued, or as late as it may, and its errors come back from the next `wait` or
 //! ticket, as those of a real queue do.
 
+mod events;
 mod faults;
 mod memory;
 mod program;
@@ -20,6 +21,7 @@ use kovar_core::backend::{
 use kovar_core::error::DeviceError;
 use kovar_core::{HostBytes, NodeRef, Storage};
 
+pub use events::{Event, Events, Stage};
 pub use faults::{Call, Fault, FaultKind};
 
 use crate::oracle::Activations;
@@ -64,6 +66,8 @@ pub struct SimulatedOptions {
     pub readback_bytes: usize,
     /// Calls that fail.
     pub faults: Vec<Fault>,
+    /// Where to record what happens on its queue.
+    pub events: Option<Events>,
 }
 
 impl Default for SimulatedOptions {
@@ -84,6 +88,7 @@ impl Default for SimulatedOptions {
             upload_ring_bytes: 0,
             readback_bytes: 0,
             faults: Vec::new(),
+            events: None,
         }
     }
 }

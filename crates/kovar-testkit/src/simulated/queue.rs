@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
 use kovar_core::error::DeviceError;
 
+use super::events::Stage;
 use super::faults::Call;
 use super::memory::{Device, SimulatedMemory};
 use super::program::SimulatedProgram;
@@ -79,6 +80,7 @@ impl Shared {
     /// is void.
     fn enqueue(&self, call: Call, work: impl FnOnce() -> Result<(), DeviceError> + Send + 'static) {
         let device = self.device.clone();
+        device.note(call, Stage::Queued);
         self.push(Box::new(move |pending| {
             let done = device.call(call);
             if let Err(error) = done.and_then(|()| match pending {
@@ -87,6 +89,7 @@ impl Shared {
             }) {
                 pending.get_or_insert(error);
             }
+            device.note(call, Stage::Done);
         }));
     }
 
@@ -141,6 +144,7 @@ impl Queue for SimulatedQueue {
         let range = memory.range("read", offset, len)?;
         let slot = Slot::default();
         let (device, buffer, left) = (self.0.device.clone(), buffer.clone(), slot.clone());
+        device.note(Call::Read, Stage::Queued);
         self.0.push(Box::new(move |pending| {
             let called = device.call(Call::Read);
             // An error of the work before it comes back with the bytes.
@@ -152,6 +156,7 @@ impl Queue for SimulatedQueue {
                 }),
             };
             *lock(&left) = Some(read);
+            device.note(Call::Read, Stage::Done);
         }));
         Ok(Box::new(Ticket {
             queue: self.0.clone(),
