@@ -312,6 +312,13 @@ pub trait Backend: Send + Sync + fmt::Debug {
         weight.bytes
     }
 
+    /// Device memory that a program needs besides to run a node, in bytes, by estimate. All programs
+    /// of the device share it.
+    fn scratch_bytes(&self, node: NodeRef<'_>) -> usize {
+        let _ = node;
+        0
+    }
+
     /// Device memory that the queue holds for bytes on their way to the device, in bytes.
     fn upload_ring_bytes(&self) -> usize {
         0

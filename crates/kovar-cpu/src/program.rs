@@ -10,10 +10,11 @@ use kovar_core::error::DeviceError;
 use kovar_core::{DType, Layout, NodeRef, ScalarId, Value};
 
 use crate::backend::Shared;
-use crate::memory::{Block, CpuMemory, PreparedWeight};
+use crate::memory::{CpuMemory, PreparedWeight};
 use crate::ops;
 use crate::pool::{SharedMut, ThreadPool};
 use crate::product::{self, ProductError};
+use crate::scratch::Scratch;
 use crate::vector;
 
 /// What a kernel runs with.
@@ -236,7 +237,9 @@ fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result
 pub(crate) struct CpuProgram {
     kernels: Vec<Box<dyn Kernel>>,
     names: Vec<&'static str>,
-    scratch: Block,
+    scratch: Arc<Scratch>,
+    /// By how much the device's scratch memory grew for this program.
+    own_bytes: usize,
     max_scalars: Vec<i32>,
     /// Keeps alive what the kernels point to.
     _buffers: Vec<Buffer>,
@@ -277,10 +280,14 @@ impl CpuProgram {
             .flat_map(|node| node.inputs().chain([node.output()]))
             .map(|value| value.storage)
             .collect();
+        let scratch = scratch.unwrap_or(0);
+        let refused = |_| shared.out_of_memory("scratch memory", scratch);
+        let (scratch, own_bytes) = shared.scratch.at_least(scratch).map_err(refused)?;
         Ok(Self {
             kernels,
             names,
-            scratch: shared.block(scratch.unwrap_or(0), "scratch memory")?,
+            scratch,
+            own_bytes,
             max_scalars: graph.scalars().iter().map(|scalar| scalar.max).collect(),
             _buffers: used
                 .into_iter()
@@ -311,13 +318,14 @@ impl CpuProgram {
                 });
             }
         }
+        let scratch = self.scratch.block();
         for kernel in &self.kernels {
             let run = Run {
                 pool: &self.shared.pool,
                 vector: self.shared.vector,
                 product: self.shared.product,
                 scalars,
-                scratch: SharedMut::new(self.scratch.as_ptr()),
+                scratch: SharedMut::new(scratch.as_ptr()),
             };
             // SAFETY: `_buffers` keeps the operands alive, the graph has checked that results and
             // operands overlap only where the operation allows it, and the queue is held.
@@ -341,7 +349,7 @@ impl Program for CpuProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        self.scratch.len()
+        self.own_bytes
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, StorageKind};
+use kovar_core::{Graph, NodeId, StorageKind};
 
 use crate::check;
 use crate::error::CompileError;
@@ -20,7 +20,7 @@ use crate::memory::{self, MemoryPlan};
 use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
 use crate::rates::{Rates, Times};
-use crate::segment::{self, Schedule};
+use crate::segment::{self, Cuts, Schedule};
 use crate::session::Session;
 
 /// How a graph is compiled.
@@ -41,6 +41,8 @@ pub struct Policy {
     pub thresholds: Thresholds,
     /// The most nodes in a segment; with 1, an observed run shows the result of each node.
     pub max_segment_nodes: Option<NonZeroUsize>,
+    /// Nodes that begin a segment, in program order: between segments a run can be broken off.
+    pub segment_starts: Vec<NodeId>,
 }
 
 impl Default for Policy {
@@ -53,6 +55,7 @@ impl Default for Policy {
             favour: Favour::default(),
             thresholds: Thresholds::default(),
             max_segment_nodes: None,
+            segment_starts: Vec::new(),
         }
     }
 }
@@ -220,8 +223,11 @@ pub(crate) fn place_and_plan(
         limits,
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
-    let most = policy.max_segment_nodes;
-    let schedule = segment::schedule(graph, &liveness, &placement, most);
+    let cuts = Cuts {
+        max_nodes: policy.max_segment_nodes,
+        starts: &policy.segment_starts,
+    };
+    let schedule = segment::schedule_with(graph, &liveness, &placement, cuts);
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {

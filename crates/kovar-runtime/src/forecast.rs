@@ -31,7 +31,8 @@ pub struct PlanMemory {
     pub readback: usize,
     /// Outputs that the device has at the end of a run, for the host to read, in bytes.
     pub outputs: usize,
-    /// What the programs hold for themselves, in bytes; not known before they are compiled.
+    /// What the programs hold for themselves, in bytes; before they are compiled, what the device
+    /// estimates.
     pub programs: usize,
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<Pla
             outputs: kept(graph, passes, StorageKind::Output, device)
                 .map(|storage| storage.bytes)
                 .sum(),
-            programs: 0,
+            programs: scratch(graph, passes, device, backend.as_ref()),
         })
         .collect()
 }
@@ -104,6 +105,18 @@ impl OverBudget {
         let held = [self.weights, self.states, self.arena, self.staging];
         held.into_iter().fold(0, u64::saturating_add)
     }
+}
+
+/// What a device estimates that its programs take for themselves.
+fn scratch(graph: &Graph, passes: &Passes, device: DeviceId, backend: &dyn Backend) -> usize {
+    let segments = passes.schedule.segments.iter();
+    let nodes = segments.filter(|segment| segment.device == device);
+    let nodes = nodes.flat_map(|segment| &segment.nodes);
+    let nodes = nodes.filter_map(|&id| graph.node(id));
+    nodes
+        .map(|node| backend.scratch_bytes(node))
+        .max()
+        .unwrap_or(0)
 }
 
 fn on<'u, 'g>(

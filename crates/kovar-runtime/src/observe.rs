@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kovar_core::backend::{Backend, Program};
+use kovar_core::backend::{Backend, Fence, Program};
 use kovar_core::{Graph, NodeId, Value};
 
 use crate::device::DeviceId;
@@ -52,6 +52,22 @@ impl<'r> Evaluated<'r> {
     pub fn wait(&self) -> Result<(), RunError> {
         let queue = self.backend.queue();
         Ok(queue.wait(queue.fence()?)?)
+    }
+
+    /// The point behind the segment in its device's queue.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn fence(&self) -> Result<Fence, RunError> {
+        Ok(self.backend.queue().fence()?)
+    }
+
+    /// Waits for the work before a fence of the segment's device.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn wait_for(&self, fence: Fence) -> Result<(), RunError> {
+        Ok(self.backend.queue().wait(fence)?)
     }
 
     /// Waits for the segment and reads the elements of a value that one of its nodes read or

@@ -409,6 +409,11 @@ impl Plan {
         explain(graph, passes, &self.shared.devices, &self.shared.homes)
     }
 
+    /// Whether nodes are elsewhere than they would be, because a device is over its budget.
+    pub fn is_crowded(&self) -> bool {
+        self.core.passes.is_crowded
+    }
+
     /// The pins that could not be followed.
     pub fn lost_pins(&self) -> &[LostPin] {
         self.core.passes.placement.lost_pins()
@@ -499,6 +504,7 @@ fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
 
 fn memory(shared: &Shared, graph: &Graph, passes: &Passes, linked: &Linked) -> Vec<PlanMemory> {
     let mut memory = forecast::memory(shared, graph, passes);
+    memory.iter_mut().for_each(|memory| memory.programs = 0);
     for (segment, program) in passes.schedule.segments.iter().zip(linked.programs()) {
         if let Some(memory) = memory.get_mut(segment.device.index()) {
             memory.programs += program.own_bytes();

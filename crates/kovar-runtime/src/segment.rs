@@ -250,15 +250,39 @@ impl<'g> Streams<'g> {
     }
 }
 
-/// Cuts the needed nodes into the longest segments, each run by the owner of what it writes, and
-/// plans the copies. A layer of streamed weights begins a segment of its own, and
-/// no segment has more than `max_nodes` nodes.
+/// Where segments end that could be longer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuts<'c> {
+    /// The most nodes of a segment.
+    pub max_nodes: Option<NonZeroUsize>,
+    /// Nodes that begin a segment, in program order.
+    pub starts: &'c [NodeId],
+}
+
+/// [`schedule_with`] no more than `max_nodes` nodes in a segment.
 pub fn schedule(
     graph: &Graph,
     liveness: &Liveness,
     placement: &Placement,
     max_nodes: Option<NonZeroUsize>,
 ) -> Schedule {
+    let cuts = Cuts {
+        max_nodes,
+        ..Cuts::default()
+    };
+    schedule_with(graph, liveness, placement, cuts)
+}
+
+/// Cuts the needed nodes into the longest segments that `cuts` allows, each run by the owner of what
+/// it writes, and plans the copies. A layer of streamed weights begins a segment of its own.
+pub fn schedule_with(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    cuts: Cuts<'_>,
+) -> Schedule {
+    let max_nodes = cuts.max_nodes;
+    let mut starts = cuts.starts.iter().peekable();
     let mut schedule = Schedule::default();
     let mut replicas = Replicas::default();
     // By segment, the positions of its first and last node.
@@ -279,9 +303,15 @@ pub fn schedule(
             .find(streamed)
             .map(|value| node.storage_of(value));
         let layer = read.map(|weight| layer_of(&weight.name).unwrap_or(&weight.name));
+        // The node of a start may not be needed; then the next one begins a segment.
+        let mut starts_here = false;
+        while starts.next_if(|&&start| start <= id).is_some() {
+            starts_here = true;
+        }
         match schedule.segments.last_mut().zip(extents.last_mut()) {
             Some((segment, extent))
                 if segment.device == device
+                    && !starts_here
                     && max_nodes.is_none_or(|most| segment.nodes.len() < most.get())
                     && streams.fits_segment(layer) =>
             {

@@ -5,16 +5,17 @@ mod snapshot;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use kovar_core::backend::Backend;
+use kovar_core::backend::{Backend, Fence};
 use kovar_core::error::{CodecError, DeviceError, GraphError};
 use kovar_core::ops::RopeAngles;
 use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
 use kovar_runtime::{
-    CompileError, DeviceId, Forecast, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
-    SessionError, compile, forecast, spread,
+    CompileError, DeviceId, DeviceUse, Evaluated, Forecast, Foresight, Homes, HostSlice, Observer,
+    Plan, Policy, RunError, Session, SessionError, compile, forecast, spread,
 };
 
 use crate::architecture::{
@@ -47,6 +48,10 @@ pub struct ModelOptions {
     /// the steps of a prompt, so where layers are on several devices, a device runs its layers for
     /// one step while the device before it runs the next: smaller steps keep more of them busy.
     pub micro_batch: usize,
+    /// The most tokens whose logits a step gives, 1 or more: where a device has a budget, the layers
+    /// make room for so many rows of logits, and [`LogitsOf::All`] is given in steps of as many
+    /// tokens. Without budgets it makes no difference.
+    pub logit_rows: usize,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -59,9 +64,32 @@ impl Default for ModelOptions {
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
             policy: Policy::default(),
-            micro_batch: LARGEST.n_tokens,
+            micro_batch: LONGEST_PART,
+            logit_rows: 1,
         }
     }
+}
+
+/// What a model would ask of its devices.
+#[derive(Clone, Debug)]
+pub struct ModelForecast {
+    /// The first step of the evaluation.
+    pub shape: StepShape,
+    /// Its graph.
+    pub graph: Graph,
+    /// Its plan.
+    pub plan: Forecast,
+    /// What all steps together hold, by device, but for what programs hold for themselves.
+    pub held: Vec<DeviceUse>,
+    /// What the activation memory of a device cannot go below for the steps, in bytes, by device.
+    pub arena_lower_bounds: Vec<usize>,
+    /// What the programs of a device hold for themselves by estimate, in bytes, by device.
+    pub programs: Vec<usize>,
+    /// The most bytes of outputs that the host reads behind a step.
+    pub output_bytes: usize,
+    /// Bytes that cross between devices in the first step, if the context is empty before it, and if
+    /// it is full behind it.
+    pub copied_bytes: [usize; 2],
 }
 
 /// Why a model could not be loaded.
@@ -189,6 +217,8 @@ pub struct Model {
     policy: Policy,
     /// The most tokens of a step of one part.
     micro_batch: usize,
+    /// The most tokens of a step that gives the logits of all.
+    logit_rows: usize,
     /// Whether steps that give the last token's logits may have several parts.
     long_steps: bool,
     /// The tokens in the context.
@@ -201,11 +231,26 @@ const LAST: StepShape = StepShape {
     n_outputs: 1,
 };
 
-/// The step that takes the most activation memory.
-const LARGEST: StepShape = StepShape {
-    n_tokens: 512,
-    n_outputs: 1,
-};
+/// The most tokens of a step of one part.
+const LONGEST_PART: usize = 512;
+
+/// Steps of fewer tokens are soon done, so nothing looks whether to break them off.
+const INTERRUPTED_FROM: usize = 128;
+
+/// The steps of one part that take the most activation memory.
+fn largest(micro_batch: usize, logit_rows: usize) -> impl Iterator<Item = StepShape> {
+    let shape = |n_tokens, n_outputs| StepShape {
+        n_tokens,
+        n_outputs,
+    };
+    let rows = logit_rows.min(micro_batch);
+    let shapes = [
+        shape(micro_batch, 0),
+        shape(micro_batch, 1),
+        shape(rows, rows),
+    ];
+    shapes.into_iter().filter(|shape| *shape != LAST)
+}
 
 /// How the context of a model comes back to an earlier token.
 enum Context {
@@ -257,8 +302,9 @@ impl Model {
         Ok(model)
     }
 
-    /// What [`load`](Self::load) and steps of up to `n_tokens` tokens would ask of the devices.
-    /// Nothing is loaded.
+    /// What [`load`](Self::load) and the evaluation of `n_tokens` tokens would ask of the devices: the
+    /// last one's logits, and if the options have several rows of logits, then those of so many
+    /// tokens. Nothing is loaded.
     ///
     /// # Errors
     /// See [`LoadError`].
@@ -267,21 +313,96 @@ impl Model {
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
         n_tokens: usize,
-    ) -> Result<(Graph, Forecast), LoadError> {
-        let model = Self::unloaded(file.into(), devices, options)?;
+    ) -> Result<ModelForecast, LoadError> {
+        let mut model = Self::unloaded(file.into(), devices, options)?;
+        let n_tokens = n_tokens.max(1);
         if let Some(context) = model.context_len().filter(|&context| n_tokens > context) {
             return Err(LoadError::StepTokens {
                 tokens: n_tokens,
                 context,
             });
         }
-        let shape = StepShape {
-            n_tokens: model.next_step(n_tokens.max(1)),
-            n_outputs: 1,
+        model.foresee(n_tokens, options.logit_rows)
+    }
+
+    /// The forecast of the first step of `n_tokens` tokens, with what all steps hold.
+    fn foresee(&mut self, n_tokens: usize, logit_rows: usize) -> Result<ModelForecast, LoadError> {
+        let mut shapes = vec![LAST];
+        let mut add = |shape| {
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
         };
-        let graph = model.graph(shape)?.graph;
-        let forecast = forecast(&graph, &model.session, &model.policy);
-        Ok((graph, forecast.map_err(StepError::from)?))
+        let mut rest = n_tokens;
+        let mut first = None;
+        while rest > 0 {
+            let shape = self.next_shape(rest, LogitsOf::Last);
+            first.get_or_insert(shape);
+            add(shape);
+            rest = rest.saturating_sub(shape.n_tokens);
+        }
+        let mut rest = if logit_rows > 1 {
+            logit_rows.min(n_tokens)
+        } else {
+            0
+        };
+        while rest > 0 {
+            let shape = self.next_shape(rest, LogitsOf::All);
+            add(shape);
+            rest = rest.saturating_sub(shape.n_tokens);
+        }
+        let first = first.unwrap_or(LAST);
+        let mut foresight = Foresight::new(&self.session).map_err(StepError::from)?;
+        let mut found = None;
+        let mut held = Vec::new();
+        let mut arena_lower_bounds = vec![0; self.session.devices().len()];
+        let mut programs = arena_lower_bounds.clone();
+        let mut output_bytes = 0;
+        for shape in shapes {
+            let graph = self.graph(shape)?;
+            let plan = match foresight.add(&graph.graph, &self.policy_of(&graph, shape)) {
+                Ok(plan) if !(plan.is_crowded && graph.parts.len() > 1) => plan,
+                Err(error) if graph.parts.len() <= 1 || !is_too_large(&error) => {
+                    return Err(StepError::from(error).into());
+                }
+                _ => {
+                    self.long_steps = false;
+                    return self.foresee(n_tokens, logit_rows);
+                }
+            };
+            held.clone_from(&plan.held);
+            let bounds = arena_lower_bounds.iter_mut().zip(&mut programs);
+            for ((bound, programs), memory) in bounds.zip(&plan.memory) {
+                *bound = memory.arena_lower_bound.max(*bound);
+                *programs = memory.programs.max(*programs);
+            }
+            let outputs = plan.memory.iter().map(|memory| memory.outputs).sum();
+            output_bytes = output_bytes.max(outputs);
+            if shape == first {
+                found = Some((graph, plan));
+            }
+        }
+        let (graph, plan) = found.ok_or(LoadError::StepTokens {
+            tokens: n_tokens,
+            context: 0,
+        })?;
+        let valid = n_tokens.min(first.n_tokens);
+        let full = self.context_len().map_or(0, |context| context - valid);
+        let copied_bytes = [0, full].map(|before| {
+            let parts = graph.parts.iter();
+            let scalars = parts.map(|part| graph.tokens.scalar(part, before, valid) as i32);
+            plan.schedule.copied_bytes(&scalars.collect::<Vec<i32>>())
+        });
+        Ok(ModelForecast {
+            shape: first,
+            graph: graph.graph,
+            plan,
+            held,
+            arena_lower_bounds,
+            programs,
+            output_bytes,
+            copied_bytes,
+        })
     }
 
     /// A model of which no weight is prepared and no cache made.
@@ -301,20 +422,18 @@ impl Model {
             dtype: options.cache_dtype,
         };
         let micro_batch = step_within(options.micro_batch);
+        let logit_rows = step_within(options.logit_rows).min(micro_batch);
         let mut homes = options.homes.clone();
         if homes.has_budgets() {
             let weights = Weights::new(&file);
             let graph = |shape| architecture.step(&weights, shape, caches);
-            let last = graph(LAST).map_err(StepError::from)?.graph;
-            let largest = StepShape {
-                n_tokens: micro_batch,
-                ..LARGEST
-            };
-            let largest = graph(largest).map_err(StepError::from)?.graph;
-            homes = spread(&[&last, &largest], &devices, homes, &options.policy)
-                .map_err(StepError::from)?;
+            let shapes = std::iter::once(LAST).chain(largest(micro_batch, logit_rows));
+            let graphs = shapes.map(|shape| Ok(graph(shape)?.graph));
+            let graphs: Vec<Graph> = graphs.collect::<Result<_, StepError>>()?;
+            let graphs: Vec<&Graph> = graphs.iter().collect();
+            homes = spread(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
         }
-        let long_steps = homes.has_streamed();
+        let (long_steps, has_budgets) = (homes.has_streamed(), homes.has_budgets());
         let session = Session::with_homes(devices, homes)?;
         for tensor in file.tensors() {
             let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
@@ -332,7 +451,7 @@ impl Model {
                 checkpoint: None,
             },
         };
-        Ok(Self {
+        let mut model = Self {
             file,
             architecture,
             context,
@@ -341,9 +460,28 @@ impl Model {
             caches,
             policy: options.policy.clone(),
             micro_batch,
+            logit_rows: if has_budgets { logit_rows } else { micro_batch },
             long_steps,
             tokens: Vec::new(),
-        })
+        };
+        model.long_steps |= model.streams_by_choice()?;
+        Ok(model)
+    }
+
+    /// Whether a step of a prompt is best done where not all of its weights are, so that some cross to
+    /// their devices in every step.
+    fn streams_by_choice(&self) -> Result<bool, StepError> {
+        if self.session.devices().len() < 2 || self.long_steps {
+            return Ok(false);
+        }
+        let shape = StepShape {
+            n_tokens: self.micro_batch,
+            n_outputs: 0,
+        };
+        let graph = self.graph(shape)?.graph;
+        // What is wrong with it is told by the steps that are compiled.
+        let plan = forecast(&graph, &self.session, &self.policy);
+        Ok(plan.is_ok_and(|plan| !plan.schedule.uploads.is_empty()))
     }
 
     /// The file that the model came from.
@@ -426,57 +564,171 @@ impl Model {
     /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens, or if weights are
     /// streamed and only the last token's logits are asked for, of up to 4096: then all tokens of
     /// a step go through a layer, 512 together, before they go through the next one, so that
-    /// weights cross to their devices once a step.
+    /// weights cross to their devices once a step. Nobody waits between steps that give no logits.
     ///
     /// # Errors
-    /// See [`EvalError`]. If a step fails, the tokens of the steps before it are in the context; of
-    /// a recurrent model those that [`truncate`](Self::truncate) can go back to.
+    /// See [`EvalError`]. If a step fails, the tokens of the steps up to the last one that gave logits
+    /// are in the context; of a recurrent model those that [`truncate`](Self::truncate) can go back to.
     pub fn eval(
         &mut self,
         tokens: &[u32],
         logits_of: LogitsOf,
         logits: &mut Vec<f32>,
     ) -> Result<(), EvalError> {
+        self.eval_steps(tokens, logits_of, logits, None)
+    }
+
+    /// [`eval`](Self::eval) that `go_on` may break off: it is asked before each step, and within steps
+    /// of 128 tokens or more on one device, or of several parts, behind each layer of each part that
+    /// is queued, of which no more than two are on their way.
+    ///
+    /// # Errors
+    /// Those of [`eval`](Self::eval), and [`RunError::Cancelled`] if it was broken off. Then as many
+    /// tokens are in the context as after another error of a step; broken off between two steps, those
+    /// of the steps before.
+    pub fn eval_while(
+        &mut self,
+        tokens: &[u32],
+        logits_of: LogitsOf,
+        logits: &mut Vec<f32>,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<(), EvalError> {
+        self.eval_steps(tokens, logits_of, logits, Some(go_on))
+    }
+
+    fn eval_steps(
+        &mut self,
+        tokens: &[u32],
+        logits_of: LogitsOf,
+        logits: &mut Vec<f32>,
+        mut go_on: Option<&mut (dyn FnMut() -> ControlFlow<()> + '_)>,
+    ) -> Result<(), EvalError> {
         self.check(tokens)?;
         logits.clear();
-        let mut rest = tokens;
+        self.compile_ahead(tokens.len(), logits_of)?;
+        // Not in the context yet, of which those of the first `queued` are in steps on their way.
+        let (mut rest, mut queued) = (tokens, 0);
         while !rest.is_empty() {
-            let n_tokens = match logits_of {
-                LogitsOf::Last => self.next_step(rest.len()),
-                LogitsOf::All => self.next_short_step(rest.len()),
-            };
-            let (now, later) = rest.split_at(n_tokens.min(rest.len()));
-            let n_outputs = match logits_of {
-                LogitsOf::All => n_tokens,
-                LogitsOf::Last if later.is_empty() => 1,
-                LogitsOf::Last => 0,
-            };
-            let shape = StepShape {
-                n_tokens,
-                n_outputs,
-            };
-            self.bring_states()?;
+            let later = rest.get(queued..).unwrap_or_default();
+            let shape = self.next_shape(later.len(), logits_of);
+            let now = later.get(..shape.n_tokens).unwrap_or(later);
+            let ahead = rest.get(..queued).unwrap_or_default();
+            if queued == 0 {
+                self.bring_states()?;
+            }
+            if go_on.as_mut().is_some_and(|go_on| go_on().is_break()) {
+                return self.stop(ahead, RunError::Cancelled.into());
+            }
             let mut step = match self.steps.remove(&shape) {
                 Some(step) => step,
-                None => match self.compile(shape) {
-                    Err(error) if self.long_steps && is_too_large(&error) => {
-                        tracing::debug!("steps of at most 512 tokens: {error}");
-                        self.long_steps = false;
-                        continue;
-                    }
-                    compiled => compiled?,
+                None => match self.compile_in_short(shape) {
+                    Ok(Some(step)) => step,
+                    Ok(None) => continue,
+                    Err(error) => return self.stop(ahead, error.into()),
                 },
             };
             if step.graph.parts.len() > 1 {
                 // There are as many kinds of long steps as lengths of texts.
                 self.steps.retain(|_, kept| kept.graph.parts.len() == 1);
             }
-            let run = self.run(&mut step, now, logits, None);
+            let first = self.tokens.len() + queued;
+            let watched = step.graph.parts.len() > 1 || self.session.devices().len() == 1;
+            let run = match go_on.as_mut().filter(|_| watched) {
+                None => self.run(&mut step, (first, now), logits, None),
+                Some(go_on) => {
+                    let mut brake = Brake::new(*go_on);
+                    let mut observer = |evaluated: &Evaluated<'_>| brake.check(evaluated);
+                    let run = self.run(&mut step, (first, now), logits, Some(&mut observer));
+                    brake.failure.map_or(run, Err)
+                }
+            };
             self.steps.insert(shape, step);
-            self.finish(now, run)?;
-            rest = later;
+            queued += now.len();
+            if run.is_err() || shape.n_outputs > 0 {
+                let (done, left) = rest.split_at(queued);
+                self.finish(done, run)?;
+                (rest, queued) = (left, 0);
+            } else if let Context::States { held, .. } = &mut self.context {
+                *held = None;
+            }
         }
         Ok(())
+    }
+
+    /// Compiles what the short steps for `remaining` tokens need: compiling waits for the devices, which
+    /// are to have steps to work on all the time.
+    fn compile_ahead(&mut self, remaining: usize, logits_of: LogitsOf) -> Result<(), EvalError> {
+        let mut rest = remaining;
+        while rest > 0 {
+            let shape = self.next_shape(rest, logits_of);
+            if shape.n_tokens <= LONGEST_PART && !self.steps.contains_key(&shape) {
+                let step = self.compile(shape)?;
+                self.steps.insert(shape, step);
+            }
+            rest = rest.saturating_sub(shape.n_tokens);
+        }
+        Ok(())
+    }
+
+    /// Ends an evaluation between two steps, the tokens `queued` being in steps on their way.
+    fn stop(&mut self, queued: &[u32], error: EvalError) -> Result<(), EvalError> {
+        if !queued.is_empty() {
+            // What stopped it counts, unless what went before failed.
+            self.finish(queued, self.session.wait().map_err(EvalError::from))?;
+        }
+        Err(error)
+    }
+
+    /// The next step for `remaining` tokens.
+    fn next_shape(&self, remaining: usize, logits_of: LogitsOf) -> StepShape {
+        let n_tokens = match logits_of {
+            LogitsOf::Last => self.next_step(remaining),
+            LogitsOf::All => next_step(remaining.min(self.logit_rows)),
+        };
+        let n_outputs = match logits_of {
+            LogitsOf::All => n_tokens,
+            LogitsOf::Last if n_tokens >= remaining => 1,
+            LogitsOf::Last => 0,
+        };
+        StepShape {
+            n_tokens,
+            n_outputs,
+        }
+    }
+
+    /// Compiles a step; `None` if it has several parts for which there is no room, so that
+    /// the tokens go in steps of one.
+    fn compile_in_short(&mut self, shape: StepShape) -> Result<Option<Step>, StepError> {
+        let error = match self.has_room(shape) {
+            Ok(true) => match self.compile(shape) {
+                Err(StepError::Compile(error)) if is_too_large(&error) => error,
+                compiled => return compiled.map(Some),
+            },
+            Ok(false) => {
+                tracing::debug!("steps of at most 512 tokens: a device is over its budget");
+                self.long_steps = false;
+                return Ok(None);
+            }
+            Err(StepError::Compile(error)) => error,
+            Err(error) => return Err(error),
+        };
+        if !self.long_steps || shape.n_tokens <= self.micro_batch || !is_too_large(&error) {
+            return Err(error.into());
+        }
+        tracing::debug!("steps of at most 512 tokens: {error}");
+        self.long_steps = false;
+        Ok(None)
+    }
+
+    /// Whether the devices have room for a step of several parts.
+    fn has_room(&self, shape: StepShape) -> Result<bool, StepError> {
+        if shape.n_tokens <= LONGEST_PART || !self.session.homes().has_budgets() {
+            return Ok(true);
+        }
+        let graph = self.graph(shape)?;
+        let policy = self.policy_of(&graph, shape);
+        let plan = forecast(&graph.graph, &self.session, &policy)?;
+        Ok(!plan.is_crowded)
     }
 
     /// The tokens of the next step for `remaining` tokens of which the last one's logits are asked
@@ -495,16 +747,19 @@ impl Model {
     /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
     /// in many short ones between which nobody waits.
     pub(crate) fn prompt_tokens(&self) -> usize {
-        let in_micro_batches =
-            self.session.devices().len() > 1 && self.micro_batch < LARGEST.n_tokens;
+        let in_micro_batches = self.session.devices().len() > 1 && self.micro_batch < LONGEST_PART;
         match self.long_steps || in_micro_batches {
             true => LONGEST_STEP,
-            false => LARGEST.n_tokens,
+            false => LONGEST_PART,
         }
     }
 
-    /// Takes the tokens of a step that ran into the context.
-    fn finish(&mut self, tokens: &[u32], run: Result<(), RunError>) -> Result<(), EvalError> {
+    /// Takes the tokens of steps that ran into the context.
+    fn finish<E: Into<EvalError>>(
+        &mut self,
+        tokens: &[u32],
+        run: Result<(), E>,
+    ) -> Result<(), EvalError> {
         if let Err(error) = run {
             if let Context::States { held, .. } = &mut self.context {
                 *held = None;
@@ -556,15 +811,17 @@ impl Model {
     ) -> Result<(), EvalError> {
         self.check(tokens)?;
         self.bring_states()?;
-        let mut policy = self.policy.clone();
-        policy.max_segment_nodes = Some(NonZeroUsize::MIN);
         let shape = StepShape {
             n_tokens: self.next_step(tokens.len()),
             n_outputs: 1,
         };
-        let mut step = self.compile_with(shape, &policy)?;
+        let graph = self.graph(shape)?;
+        let mut policy = self.policy_of(&graph, shape);
+        policy.max_segment_nodes = Some(NonZeroUsize::MIN);
+        let mut step = self.compile_with(shape, graph, &policy)?;
         let tokens = tokens.get(..shape.n_tokens).unwrap_or(tokens);
-        let run = self.run(&mut step, tokens, &mut Vec::new(), Some(observer));
+        let now = (self.tokens.len(), tokens);
+        let run = self.run(&mut step, now, &mut Vec::new(), Some(observer));
         self.finish(tokens, run)
     }
 
@@ -573,12 +830,28 @@ impl Model {
         Ok(self.architecture.step(&weights, shape, self.caches)?)
     }
 
-    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
-        self.compile_with(shape, &self.policy)
+    /// How a step is compiled: where it takes long, each layer of each part is a segment, so that the
+    /// step can be broken off in between.
+    fn policy_of(&self, graph: &StepGraph, shape: StepShape) -> Policy {
+        let mut policy = self.policy.clone();
+        if shape.n_tokens >= INTERRUPTED_FROM {
+            policy.segment_starts.clone_from(&graph.layer_starts);
+        }
+        policy
     }
 
-    fn compile_with(&self, shape: StepShape, policy: &Policy) -> Result<Step, StepError> {
+    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
         let graph = self.graph(shape)?;
+        let policy = self.policy_of(&graph, shape);
+        self.compile_with(shape, graph, &policy)
+    }
+
+    fn compile_with(
+        &self,
+        shape: StepShape,
+        graph: StepGraph,
+        policy: &Policy,
+    ) -> Result<Step, StepError> {
         let plan = compile(&graph.graph, &self.session, policy)?;
         let (n_positions, row_len) = match &self.context {
             Context::Caches { rope } => (shape.n_tokens, rope.row_len()),
@@ -597,12 +870,13 @@ impl Model {
         })
     }
 
-    /// Runs `step` over `tokens`, at most as many as its shape has, to its end on all devices, and
-    /// appends its logits.
+    /// Queues `step` over `tokens`, at most as many as its shape has, which are those from position
+    /// `first` on. If it gives logits, waits for this step and all before it on all devices, and
+    /// appends them.
     fn run(
         &self,
         step: &mut Step,
-        tokens: &[u32],
+        (first, tokens): (usize, &[u32]),
         logits: &mut Vec<f32>,
         observer: Option<&mut Observer<'_>>,
     ) -> Result<(), RunError> {
@@ -612,7 +886,7 @@ impl Model {
             graph,
             inputs,
         } = step;
-        let (first, valid) = (self.tokens.len(), tokens.len());
+        let valid = tokens.len();
         let ids = tokens.iter().map(|&id| id as i32);
         fill(&mut inputs.ids, ids, 0);
         if let (1, [row]) = (shape.n_outputs, inputs.rows.as_mut_slice()) {
@@ -639,8 +913,8 @@ impl Model {
             given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
         }
         let Some(output) = graph.outputs else {
-            let outputs = plan.run_observed(&given, &scalars, observer)?;
-            return outputs.wait();
+            plan.run_observed(&given, &scalars, observer)?;
+            return Ok(());
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
         let outputs = plan.run_observed(&given, &scalars, observer)?;
@@ -655,11 +929,44 @@ impl Model {
     }
 }
 
+/// Breaks off a run whose caller wants it, and keeps no more than two segments of it on their way.
+struct Brake<'g> {
+    go_on: &'g mut dyn FnMut() -> ControlFlow<()>,
+    /// By device, behind its segment before.
+    fences: HashMap<DeviceId, Fence>,
+    failure: Option<RunError>,
+}
+
+impl<'g> Brake<'g> {
+    fn new(go_on: &'g mut dyn FnMut() -> ControlFlow<()>) -> Self {
+        Self {
+            go_on,
+            fences: HashMap::new(),
+            failure: None,
+        }
+    }
+
+    /// Called behind each segment that is queued.
+    fn check(&mut self, evaluated: &Evaluated<'_>) -> ControlFlow<()> {
+        if (self.go_on)().is_break() {
+            return ControlFlow::Break(());
+        }
+        let done = evaluated.fence().and_then(|fence| {
+            let before = self.fences.insert(evaluated.device(), fence);
+            before.map_or(Ok(()), |before| evaluated.wait_for(before))
+        });
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
 /// Whether a step needs more memory than there is or may be used.
-fn is_too_large(error: &StepError) -> bool {
-    let StepError::Compile(error) = error else {
-        return false;
-    };
+fn is_too_large(error: &CompileError) -> bool {
     matches!(
         error,
         CompileError::OverBudget(_) | CompileError::Device(DeviceError::OutOfMemory { .. })

@@ -85,9 +85,16 @@ impl Explain {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let file = load::open(&self.run.model.model)?;
-        let (graph, forecast) =
-            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        let forecast = |tokens: u32| {
+            let file = load::open(&self.run.model.model)?;
+            load::forecast(file, devices.clone(), &options, &self.run, tokens)
+        };
+        let mut foreseen = forecast(self.tokens)?;
+        if foreseen.shape.n_outputs == 0 {
+            // The first step alone, with the logits behind it, is what is then run.
+            foreseen = forecast(u32::try_from(foreseen.shape.n_tokens)?)?;
+        }
+        let (graph, forecast) = (foreseen.graph, foreseen.plan);
         let pattern = Pattern::new(&self.node);
         let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
         let nodes: Vec<&NodeReport> = forecast.nodes.iter().filter(wanted).collect();

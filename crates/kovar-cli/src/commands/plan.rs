@@ -1,12 +1,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, StorageKind};
+use kovar::runtime::{NodeReport, Why};
+use kovar::text::ModelForecast;
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
-use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output};
 
@@ -14,15 +13,21 @@ use crate::{format, load, output};
 ///
 /// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
 /// the segments of a step and the bytes that cross between devices; and the operations whose
-/// device was not chosen for its speed, with the reason. The activations of the devices are shared by all
-/// steps, the largest of which decides.
+/// device was not chosen for its speed, with the reason. The memory is what evaluating so many tokens asks
+/// for, the step of one token that follows among it: activations are shared by all steps, the largest of which
+/// decides. Segments, copies and operations are those of its first step.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens of the step: up to 512, with --stream up to 4096.
+    /// Tokens to evaluate. They go in steps of up to 512, where weights are streamed of up to 4096.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = whole(1u32..=4096))]
     tokens: u32,
+
+    /// Tokens whose logits are asked for together: `perplexity` and `logits` ask for 128.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    logits: u32,
 
     /// Print JSON.
     #[arg(long)]
@@ -45,7 +50,10 @@ struct Report {
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
+    /// Of a step behind an empty context.
     copied_bytes: usize,
+    /// Of a step that fills the context.
+    copied_bytes_at_most: usize,
     uploads: usize,
     uploaded_bytes: usize,
     /// Outputs that the host reads.
@@ -64,6 +72,8 @@ struct Device {
     /// What the device holds for bytes on their way to it and back.
     upload_ring: usize,
     readback: usize,
+    /// What its programs hold for themselves, by estimate.
+    programs: usize,
     total: usize,
     segments: usize,
     operations: usize,
@@ -85,11 +95,8 @@ impl Plan {
     ///
     /// # Errors
     /// A model that cannot be read, devices that cannot run it or have no room for it.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
-        if self.tokens > 512 && self.run.placement.stream.is_empty() {
-            let message = "--tokens takes more than 512 only with --stream";
-            return Err(UsageError::new(message).into());
-        }
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        self.run.logit_rows = self.logits as usize;
         let file = load::open(&self.run.model.model)?;
         let devices = self.run.devices()?;
         let ids: Vec<String> = devices
@@ -97,10 +104,11 @@ impl Plan {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let (graph, forecast) =
-            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
-        self.run.placement.check([&graph], &devices, false)?;
-        let report = report(&graph, &forecast, &ids);
+        let forecast = load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        self.run
+            .placement
+            .check([&forecast.graph], &devices, false)?;
+        let report = report(&forecast, &ids);
         if self.json {
             output::write_json(&report)?;
         } else {
@@ -110,57 +118,54 @@ impl Plan {
     }
 }
 
-fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
-    let schedule = &forecast.schedule;
+fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
+    let ModelForecast { graph, plan, .. } = forecast;
+    let schedule = &plan.schedule;
     let bytes = |storage: kovar::StorageId| {
         let storage = graph.storages().get(storage.index());
         storage.map_or(0, |storage| storage.bytes)
     };
-    let devices = forecast
-        .memory
-        .iter()
-        .enumerate()
-        .map(|(at, memory)| Device {
-            id: memory.device.clone(),
-            weights: memory.weights,
-            caches: memory.states,
-            activations: memory.arena,
-            activations_lower_bound: memory.arena_lower_bound,
-            upload_ring: memory.upload_ring,
-            readback: memory.readback,
-            total: memory.weights
-                + memory.states
-                + memory.arena
-                + memory.upload_ring
-                + memory.readback,
-            segments: schedule
-                .segments
-                .iter()
-                .filter(|s| s.device.index() == at)
-                .count(),
-            operations: forecast
-                .nodes
-                .iter()
-                .filter(|n| n.device.index() == at)
-                .count(),
-        });
-    let ids = graph.whole(StorageKind::Input, "ids");
-    let ids = ids.and_then(|ids| graph.values().get(ids.index()));
+    let held = forecast.held.iter().zip(&plan.memory);
+    let bounds = forecast.arena_lower_bounds.iter().zip(&forecast.programs);
+    let held = held.zip(bounds).enumerate();
+    let devices = held.map(|(at, ((held, memory), (bound, programs)))| Device {
+        id: held.device.clone(),
+        weights: held.weights,
+        caches: held.states,
+        activations: held.arena,
+        activations_lower_bound: *bound,
+        upload_ring: memory.upload_ring,
+        readback: memory.readback,
+        programs: *programs,
+        total: held.weights
+            + held.states
+            + held.arena
+            + memory.upload_ring
+            + memory.readback
+            + programs,
+        segments: schedule
+            .segments
+            .iter()
+            .filter(|s| s.device.index() == at)
+            .count(),
+        operations: plan.nodes.iter().filter(|n| n.device.index() == at).count(),
+    });
     Report {
-        tokens: ids.map_or(0, |ids| ids.layout.elements()),
+        tokens: forecast.shape.n_tokens,
         devices: devices.collect(),
         segments: schedule.segments.len(),
         copies: schedule.copies.len(),
-        copied_bytes: schedule.copies.iter().map(|copy| copy.bytes.len()).sum(),
+        copied_bytes: forecast.copied_bytes[0],
+        copied_bytes_at_most: forecast.copied_bytes[1],
         uploads: schedule.uploads.len(),
         uploaded_bytes: schedule
             .uploads
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
-        output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
-        other_reasons: other_reasons(&forecast.nodes, device_ids),
-        lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
+        output_bytes: forecast.output_bytes,
+        other_reasons: other_reasons(&plan.nodes, device_ids),
+        lost_pins: plan.lost_pins.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -222,21 +227,32 @@ fn text(report: &Report) -> String {
     }
     let mut text = table.render("");
     let step = format!("a step of {}", format::plural(report.tokens, "token"));
+    let mut copied = size(report.copied_bytes);
+    if report.copied_bytes_at_most > report.copied_bytes {
+        let most = size(report.copied_bytes_at_most);
+        copied += &format!(" (up to {most} as the context fills)");
+    }
     text += &format!(
-        "\n{step}: {}, {} of {} between devices\n",
+        "\n{step}: {}, {} of {copied} between devices\n",
         format::plural(report.segments, "segment"),
         if report.copies == 1 {
             "1 copy".to_owned()
         } else {
             format!("{} copies", report.copies)
         },
-        size(report.copied_bytes),
     );
     text += &format!(
         "outputs that are read back: {}\n",
         size(report.output_bytes)
     );
     for device in &report.devices {
+        if device.programs > 0 {
+            text += &format!(
+                "the total of {} has {} for its programs\n",
+                device.id,
+                size(device.programs)
+            );
+        }
         if device.upload_ring + device.readback > 0 {
             text += &format!(
                 "the total of {} has {} for uploads and {} for reading back\n",

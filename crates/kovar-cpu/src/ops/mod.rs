@@ -72,6 +72,14 @@ struct Entry {
     compile: fn(&Resolver<'_>, NodeRef<'_>) -> Compiled,
 }
 
+/// The scratch memory of a node's kernel by estimate: that of products, which take most.
+pub(crate) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> usize {
+    match node.op() {
+        Op::Matmul(_) => matmul::scratch_bytes(node, n_threads).unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// The table.
 fn entry(op: &Op) -> Option<&'static Entry> {
     Some(match op {
