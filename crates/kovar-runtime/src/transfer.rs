@@ -30,7 +30,7 @@ impl Limit {
         let (dim, rows) = node.op().valid_rows(i)?;
         let first = Value {
             layout: value.layout.slice(dim, 0..1)?,
-            ..value.clone()
+            ..*value
         };
         let stride = *value.layout.strides().get(dim)?;
         let (len, bytes) = (value.dtype.block_len(), value.dtype.block_bytes());
