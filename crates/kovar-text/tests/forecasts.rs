@@ -228,6 +228,7 @@ fn wide() -> ModelFile {
 /// The second device computes a hundred times as fast as the first, which has the weights.
 fn fast_second() -> Policy {
     let rates = |flops: f64| DeviceRates {
+        launch_ns: 100.0,
         dispatch_ns: 100.0,
         float_flops_per_ns: Some(flops),
         quantized_flops_per_ns: None,
