@@ -161,8 +161,10 @@ impl Holders {
         if gaps.is_empty() || holder.limited.iter().any(covers) {
             return;
         }
+        // What two limits share crosses whole.
+        let mut others = holder.limited.iter();
+        let limit = limit.filter(|_| others.all(|(_, part)| apart(part, &bytes)));
         if let Some(limit) = limit {
-            holder.limited.retain(|(_, part)| apart(part, &bytes));
             holder.limited.push((limit, bytes));
         }
         for gap in gaps {

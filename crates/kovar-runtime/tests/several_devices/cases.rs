@@ -283,6 +283,30 @@ fn a_cache_on_one_device_serves_attention_on_another() {
 }
 
 #[test]
+fn what_is_read_within_two_limits_crosses_whole() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[1, 4, 1, 4]).unwrap();
+    let y = graph.scale(x, 2.0).unwrap();
+    let rows = ["few", "more"].map(|name| graph.scalar(name, 4).unwrap());
+    let turned = graph.permute(y, &[0, 3, 2, 1]).unwrap();
+    for (i, (kv_len, keys)) in [(rows[0], y), (rows[1], turned), (rows[0], y)]
+        .into_iter()
+        .enumerate()
+    {
+        let attributes = Attention {
+            kv_len: Some(kv_len),
+            ..Attention::new(0.5)
+        };
+        let z = graph.attention(attributes, x, keys, keys, &[]).unwrap();
+        graph.set_output(z, &format!("z{i}")).unwrap();
+    }
+    let devices = vec![only("cpu", &["scale"]), only("gpu", &["attention"])];
+    let plan = agrees(&graph, devices, on_cpu());
+    let crossing = [[0, 0], [1, 0], [4, 4]].map(|rows| plan.schedule().copied_bytes(&rows));
+    assert_eq!(crossing, [64, 16 + 64, 64 + 64]);
+}
+
+#[test]
 fn tied_embeddings_have_a_replica_on_each_device_that_reads_them() {
     let mut graph = Graph::new();
     let table = graph.weight("embd", DType::F32, &[5, 4]).unwrap();
