@@ -165,9 +165,11 @@ impl Holders {
         let mut others = holder.limited.iter();
         let limit = limit.filter(|_| others.all(|(_, part)| apart(part, &bytes)));
         if let Some(limit) = limit {
-            holder.limited.push((limit, bytes));
+            holder.limited.push((limit, bytes.clone()));
+        } else {
+            self.widen(storage, &bytes, device, segment, copies);
         }
-        for gap in gaps {
+        for gap in self.get(device).valid.gaps(bytes) {
             let mut missing = RangeSet::new();
             missing.insert(gap);
             // The replica that had them first is nearly always the one that they were made in.
@@ -178,6 +180,25 @@ impl Holders {
                     self.get(device).make(copy.bytes.clone(), segment);
                 }
                 push(copies, copy);
+            }
+        }
+    }
+
+    /// Takes the limits off the copies for the same segment that bring some of `bytes`.
+    fn widen(
+        &mut self,
+        storage: StorageId,
+        bytes: &Range<usize>,
+        device: DeviceId,
+        segment: usize,
+        copies: &mut [Copy],
+    ) {
+        let for_segment = copies.iter_mut().rev();
+        let for_segment = for_segment.take_while(|copy| copy.before == segment);
+        for copy in for_segment.filter(|copy| copy.limit.is_some()) {
+            if (copy.storage, copy.to) == (storage, device) && !apart(&copy.bytes, bytes) {
+                copy.limit = None;
+                self.get(device).make(copy.bytes.clone(), segment);
             }
         }
     }

@@ -117,6 +117,30 @@ fn a_forecast_is_within_two_percent_of_what_cpus_are_then_asked_for() {
     }
 }
 
+#[test]
+fn only_valid_rows_of_a_cache_cross_to_where_attention_is() {
+    let options = ModelOptions {
+        context: Some(64),
+        homes: Homes::all_on(device(0))
+            .pin("blk.*.cache.*", device(1))
+            .pin("attention.*", device(0)),
+        ..ModelOptions::default()
+    };
+    let foreseen = Model::forecast(story(), cpus(2), &options, 1).unwrap();
+    // 8 layers with a row of keys and one of values for each token, of 4 heads of 32 F16 elements.
+    let rows = |tokens: usize| 8 * 2 * 4 * 32 * 2 * tokens;
+    let [empty, full] = foreseen.copied_bytes;
+    assert_eq!(full - empty, rows(64) - rows(1));
+    let mut model = Model::load(story(), cpus(2), &options).unwrap();
+    let mut alone = Model::load(story(), cpus(1), &ModelOptions::default()).unwrap();
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for tokens in text(40).chunks(7) {
+        model.eval(tokens, LogitsOf::Last, &mut found).unwrap();
+        alone.eval(tokens, LogitsOf::Last, &mut expected).unwrap();
+        assert_eq!(found, expected);
+    }
+}
+
 /// The perplexity of a text, and how many rows of logits the steps of a model gave at most.
 fn scored(n_devices: usize, options: &ModelOptions) -> (f64, usize, Model) {
     let mut model = Model::load(story(), cpus(n_devices), options).unwrap();

@@ -5,14 +5,17 @@ mod common;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use common::{data, exact};
+use common::{cpu, data, exact, repository};
 use kovar_core::backend::Backend;
 use kovar_formats::ModelFile;
 use kovar_runtime::{DeviceId, Homes, RunError};
 use kovar_testkit::simulated::{
     Call, Event, Events, Fault, FaultKind, SimulatedDevice, SimulatedOptions, Stage,
 };
-use kovar_text::{EvalError, LogitsOf, Model, ModelOptions};
+use kovar_text::{
+    EvalError, FinishReason, GenerateOptions, LogitsOf, Model, ModelOptions, Progress, Sampler,
+    SamplerParams, Tokenizer, TokenizerSpec, generate,
+};
 
 const MODELS: [&str; 2] = ["llama-tiny", "rwkv7-tiny"];
 /// Seven steps of eight tokens and one of four, the last.
@@ -180,6 +183,55 @@ fn a_streamed_prompt_is_broken_off_within_a_layer_of_a_part() {
         done.unwrap();
         let (mut other, _) = streamed(name);
         assert_eq!(logits, evaluated(&mut other, &tokens), "{name}");
+    }
+}
+
+#[test]
+fn generating_ends_within_a_layer_of_the_prompt_when_the_caller_wants_it() {
+    let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
+    let file = ModelFile::open(path).unwrap();
+    let spec = TokenizerSpec::from_metadata(file.metadata()).unwrap();
+    let tokenizer = Tokenizer::from_spec(spec).unwrap();
+    for streamed in [false, true] {
+        let homes = Homes::all_on(DeviceId::FIRST);
+        let options = ModelOptions {
+            homes: if streamed {
+                homes.stream("blk.*")
+            } else {
+                homes
+            },
+            ..ModelOptions::default()
+        };
+        let mut model = Model::load(file.clone(), cpu(), &options).unwrap();
+        let mut sampler = Sampler::new(&SamplerParams::default()).unwrap();
+        let prompt: Vec<u32> = (0..200).map(|i| i * 37 % 251).collect();
+        let mut asked = 0;
+        let mut on_progress = |progress: Progress<'_>| {
+            assert_eq!(
+                progress,
+                Progress::Prompt {
+                    done: 0,
+                    total: 200
+                }
+            );
+            asked += 1;
+            match asked {
+                5 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        };
+        let generated = generate(
+            &mut model,
+            &tokenizer,
+            &mut sampler,
+            &prompt,
+            &GenerateOptions::default(),
+            &mut on_progress,
+        );
+        let generated = generated.unwrap();
+        assert_eq!(generated.finish, FinishReason::Cancelled);
+        assert_eq!((generated.prompt_evaluated, asked), (0, 5));
+        assert!(generated.tokens.is_empty() && model.tokens().is_empty());
     }
 }
 

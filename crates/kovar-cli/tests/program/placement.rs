@@ -122,6 +122,31 @@ fn streamed_layers_take_little_memory() {
 }
 
 #[test]
+fn a_plan_counts_all_steps_that_are_asked_for() {
+    let plan = |args: &[&str]| kovar(&[&["plan", "--json"], args].concat()).json();
+    let bytes = |plan: &serde_json::Value, name: &str| plan["devices"][0][name].as_u64().unwrap();
+    let (one, long) = (plan(&[]), plan(&["--tokens", "256"]));
+    assert!(bytes(&one, "activations") < bytes(&long, "activations"));
+    let scored = plan(&["--tokens", "256", "--logits", "128"]);
+    // 128 rows of 2048 logits, and the hidden state besides.
+    assert!(bytes(&scored, "activations") >= 4 * 128 * 2048);
+    assert_eq!(scored["output_bytes"], 4 * 128 * 2048);
+    assert_eq!(bytes(&scored, "weights"), bytes(&one, "weights"));
+
+    let caches = [
+        "--place",
+        "blk.*.cache.*=cpu:portable",
+        "--place",
+        "attention.*=cpu",
+    ];
+    let text = kovar(&[&["plan", "--ctx", "64"], &TWO[..], &caches].concat()).ok();
+    assert!(
+        text.contains("as the context fills) between devices"),
+        "{text}"
+    );
+}
+
+#[test]
 fn text_is_the_same_on_two_devices() {
     let args = [
         "generate",

@@ -24,6 +24,8 @@ pub struct Event {
     pub stage: Stage,
     /// Which piece of work of its kind it is on the device, counted from 0.
     pub nth: usize,
+    /// The bytes that a read, write, copy or fill touches.
+    pub bytes: usize,
 }
 
 /// A record that devices share; clones are the same one.
@@ -44,7 +46,7 @@ impl Events {
             .clone()
     }
 
-    pub(super) fn add(&self, device: &str, call: Call, stage: Stage) {
+    pub(super) fn add(&self, device: &str, call: Call, stage: Stage, bytes: usize) {
         let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alike =
             |event: &&Event| event.device == device && event.call == call && event.stage == stage;
@@ -54,6 +56,7 @@ impl Events {
             call,
             stage,
             nth,
+            bytes,
         });
     }
 }

@@ -41,9 +41,9 @@ impl Device {
     }
 
     /// Records what happened to a piece of work.
-    pub(super) fn note(&self, call: Call, stage: Stage) {
+    pub(super) fn note(&self, call: Call, stage: Stage, bytes: usize) {
         if let Some(events) = &self.events {
-            events.add(&self.id, call, stage);
+            events.add(&self.id, call, stage, bytes);
         }
     }
 
