@@ -13,6 +13,7 @@ use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
+use crate::fusion;
 use crate::homes::Homes;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
@@ -39,6 +40,8 @@ pub struct Policy {
     pub favour: Favour,
     /// What does not leave the CPU.
     pub thresholds: Thresholds,
+    /// Whether devices may run several nodes as one kernel where they have one.
+    pub fuse: bool,
     /// The most nodes in a segment; with 1, an observed run shows the result of each node.
     pub max_segment_nodes: Option<NonZeroUsize>,
 }
@@ -52,6 +55,7 @@ impl Default for Policy {
             rates: Rates::default(),
             favour: Favour::default(),
             thresholds: Thresholds::default(),
+            fuse: true,
             max_segment_nodes: None,
         }
     }
@@ -127,6 +131,8 @@ fn run_passes(
     }
     let (devices, homes) = (session.devices(), session.homes());
     let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
+    let mut unfused = policy.clone();
+    unfused.fuse = false;
     let over = |passes: &Passes, running: &Running| {
         forecast::over_budget(shared, running, graph, passes, homes)
     };
@@ -141,6 +147,14 @@ fn run_passes(
             warn_of_lost_pins(&passes.placement, policy)?;
             return Ok(passes);
         };
+        // What a group touches lives longer, which may be what does not fit.
+        if policy.fuse {
+            let passes = place_and_plan(graph, devices, homes, &unfused, &limits)?;
+            if over(&passes, running).is_empty() {
+                warn_of_lost_pins(&passes.placement, policy)?;
+                return Ok(passes);
+            }
+        }
         let at = device.index();
         let search = searches.get_mut(at).and_then(Iterator::next);
         let (Some(beside), Some(&limit)) = (search, limits.get(at)) else {
@@ -187,11 +201,15 @@ pub(crate) fn place_and_plan(
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
     let most = policy.max_segment_nodes;
-    let schedule = segment::schedule(graph, &liveness, &placement, most);
+    let mut schedule = segment::schedule(graph, &liveness, &placement, most);
+    if policy.fuse {
+        fusion::fuse(graph, &liveness, devices, &mut schedule);
+    }
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {
         check::check_segments(graph, &liveness, &placement, &schedule)?;
+        check::check_groups(graph, &schedule, devices)?;
         check::check_memory(graph, &placement, &schedule, &memory)?;
         check_flow(graph, &liveness, &placement, &schedule, &memory)?;
     }
