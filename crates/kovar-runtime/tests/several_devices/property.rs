@@ -117,7 +117,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+pub fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
     let choice = || any::<(u8, u8, u8)>();
     prop_oneof![
         3 => prop::collection::vec(choice(), 1..60),
