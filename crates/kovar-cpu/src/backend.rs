@@ -8,6 +8,7 @@ use kovar_core::backend::{
     Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
+use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::{Op, Precision};
 use kovar_core::{HostBytes, NodeRef, Storage};
 
@@ -194,6 +195,10 @@ impl Backend for CpuBackend {
 
     fn supports(&self, node: NodeRef<'_>) -> Support {
         ops::supports(node)
+    }
+
+    fn fuses(&self, group: FusedNodes<'_>) -> Support {
+        ops::fused::fuses(&group)
     }
 
     /// From rates of a usual core: what bounds a node is its arithmetic or its traffic.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, Support};
+use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, SegmentPart, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::{DType, Layout, NodeRef, ScalarId, Value};
 
@@ -200,9 +200,14 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Verifies that what a node writes lies apart from its operands on other storages, as kernels
+/// Verifies that what a node writes lies apart from what is read from other storages, as kernels
 /// rely on.
-fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result<(), DeviceError> {
+fn check_apart<'g>(
+    shared: &Shared,
+    node: NodeRef<'g>,
+    reads: impl Iterator<Item = &'g Value>,
+    memory: &MemoryMap,
+) -> Result<(), DeviceError> {
     let output = node.output();
     let Some(target) = memory.get(output.storage) else {
         return Ok(());
@@ -212,10 +217,7 @@ fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result
         start..start.saturating_add(node.storage_of(value).bytes)
     };
     let written = range(output, target.offset);
-    for value in node
-        .inputs()
-        .filter(|value| value.storage != output.storage)
-    {
+    for value in reads.filter(|value| value.storage != output.storage) {
         let Some(source) = memory.get(value.storage) else {
             continue;
         };
@@ -263,16 +265,33 @@ impl CpuProgram {
             if let Support::No(reason) = ops::supports(node) {
                 return Err(shared.unsupported(reason));
             }
-            check_apart(shared, node, memory)?;
         }
         let mut kernels = Vec::with_capacity(nodes.len());
         let mut names = Vec::with_capacity(nodes.len());
-        let mut rest = nodes.as_slice();
-        while let [first, ..] = rest {
-            let (kernel, taken) = ops::compile(&resolver, *first, rest)?;
-            names.extend(std::iter::repeat_n(kernel.name(), taken));
-            kernels.push(kernel);
-            rest = &rest[taken..];
+        let mut single: Vec<NodeRef<'_>> = Vec::with_capacity(nodes.len());
+        for part in segment.parts().map(Some).chain([None]) {
+            if let Some(SegmentPart::Node(id)) = part {
+                let node = graph.node(id).ok_or_else(|| shared.foreign("compile"))?;
+                check_apart(shared, node, node.inputs(), memory)?;
+                single.push(node);
+                continue;
+            }
+            let mut rest = single.as_slice();
+            while let [first, ..] = rest {
+                let (kernel, taken) = ops::compile(&resolver, *first, rest)?;
+                names.extend(std::iter::repeat_n(kernel.name(), taken));
+                kernels.push(kernel);
+                rest = &rest[taken..];
+            }
+            single.clear();
+            if let Some(SegmentPart::Group(group)) = part {
+                for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+                    check_apart(shared, node, group.reads(), memory)?;
+                }
+                let kernel = ops::fused::compile(&resolver, &group)?;
+                names.extend(std::iter::repeat_n(kernel.name(), group.nodes.len()));
+                kernels.push(kernel);
+            }
         }
         let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes()).max();
         let used: HashSet<_> = nodes

@@ -12,6 +12,7 @@ use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
+use crate::fusion;
 use crate::holdings::Holdings;
 use crate::homes::Homes;
 use crate::link::link;
@@ -39,6 +40,8 @@ pub struct Policy {
     pub favour: Favour,
     /// What does not leave the CPU.
     pub thresholds: Thresholds,
+    /// Whether devices may run several nodes as one kernel where they have one.
+    pub fuse: bool,
     /// The most nodes in a segment; with 1, an observed run shows the result of each node.
     pub max_segment_nodes: Option<NonZeroUsize>,
     /// Nodes that begin a segment, in program order: between segments a run can be broken off.
@@ -54,6 +57,7 @@ impl Default for Policy {
             rates: Rates::default(),
             favour: Favour::default(),
             thresholds: Thresholds::default(),
+            fuse: true,
             max_segment_nodes: None,
             segment_starts: Vec::new(),
         }
@@ -166,6 +170,8 @@ fn run_passes(
     let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
     let over =
         |passes: &Passes, holdings: &Holdings| holdings.over_budget(shared, graph, passes, homes);
+    let mut unfused = policy.clone();
+    unfused.fuse = false;
     let mut limits = vec![usize::MAX; devices.len()];
     // At first what fits an empty arena, so that a graph that fitted once does so again; then what
     // fits beside the arena that there is.
@@ -178,6 +184,15 @@ fn run_passes(
             passes.is_crowded = limits.iter().any(|&limit| limit != usize::MAX);
             return Ok(passes);
         };
+        // What a group touches lives longer, which may be what does not fit.
+        if policy.fuse {
+            let mut passes = place_and_plan(graph, devices, homes, &unfused, &limits)?;
+            if over(&passes, holdings).is_empty() {
+                warn_of_lost_pins(&passes.placement, policy)?;
+                passes.is_crowded = limits.iter().any(|&limit| limit != usize::MAX);
+                return Ok(passes);
+            }
+        }
         let at = device.index();
         let search = searches.get_mut(at).and_then(Iterator::next);
         let (Some(beside), Some(&limit)) = (search, limits.get(at)) else {
@@ -227,11 +242,15 @@ pub(crate) fn place_and_plan(
         max_nodes: policy.max_segment_nodes,
         starts: &policy.segment_starts,
     };
-    let schedule = segment::schedule_with(graph, &liveness, &placement, cuts);
+    let mut schedule = segment::schedule_with(graph, &liveness, &placement, cuts);
+    if policy.fuse {
+        fusion::fuse(graph, &liveness, devices, &mut schedule);
+    }
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {
         check::check_segments(graph, &liveness, &placement, &schedule)?;
+        check::check_groups(graph, &schedule, devices)?;
         check::check_memory(graph, &placement, &schedule, &memory)?;
         check_flow(graph, &liveness, &placement, &schedule, &memory)?;
     }

@@ -5,10 +5,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use kovar_core::{Graph, NodeRef, StorageId, StorageKind};
+use kovar_core::backend::SegmentPart;
+use kovar_core::fusion::FusedNodes;
+use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
 use crate::check::Violation;
 use crate::device::DeviceId;
+use crate::fusion::{backend_segment, is_same_window};
 use crate::intervals::Intervals;
 use crate::liveness::{Liveness, writes_whole_span};
 use crate::memory::MemoryPlan;
@@ -121,11 +124,19 @@ pub fn check_flow(
                 let Some(segment) = schedule.segments.get(at) else {
                     continue;
                 };
-                for id in &segment.nodes {
-                    if let Some(node) = graph.node(*id) {
-                        flow.run(node, liveness, position, segment.device)?;
+                for part in backend_segment(graph, segment).parts() {
+                    match part {
+                        SegmentPart::Node(id) => {
+                            if let Some(node) = graph.node(id) {
+                                flow.run(node, liveness, position, segment.device)?;
+                            }
+                            position += 1;
+                        }
+                        SegmentPart::Group(group) => {
+                            flow.run_group(&group, liveness, position, segment.device)?;
+                            position += group.nodes.len();
+                        }
                     }
-                    position += 1;
                 }
             }
         }
@@ -201,29 +212,149 @@ impl Flow<'_> {
     ) -> Result<(), Violation> {
         let index = liveness.nodes().get(position).map(|id| id.index());
         for (i, input) in node.inputs().enumerate() {
-            let weight = node.storage_of(input).kind == StorageKind::Weight;
-            if !weight || self.placement.is_streamed(input.storage, device) {
-                let read = Read {
-                    storage: input.storage,
-                    bytes: input.byte_span(),
-                    limit: Limit::of(node, i, input),
-                };
-                self.expect(index, read, device)?;
-            }
+            self.read(index, (node, i), input, device)?;
         }
         for value in node.writes() {
-            let span = value.byte_span();
-            if !writes_whole_span(node) {
-                self.expect(index, Read::all(value.storage, span.clone()), device)?;
-            }
-            let (region, base) = self.place(value.storage, device)?;
-            let mark = Mark::new(value.storage, Some(position));
-            let marks = self.found.entry(region).or_default();
-            marks.set(base + span.start..base + span.end, mark);
-            if let Some(expected) = self.expected.get_mut(value.storage.index()) {
-                expected.set(span, Some(position));
+            self.expect_rest(index, node, value, device)?;
+            self.write(value, position, device)?;
+            self.advance(value, position);
+        }
+        Ok(())
+    }
+
+    /// The nodes of a group at one time: what one of them reads from memory is there before any of
+    /// them writes, and no written byte is read or written as another element.
+    fn run_group(
+        &mut self,
+        group: &FusedNodes<'_>,
+        liveness: &Liveness,
+        first: usize,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let index = |position: usize| liveness.nodes().get(position).map(|id| id.index());
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.expect_rest(index(position), node, value, device)?;
             }
         }
+        for (i, node) in group.iter().enumerate() {
+            let result = node.output();
+            let mut later = group.iter().skip(i + 1);
+            let cut = later.find(|later| {
+                let written = later.output();
+                written.overlaps(result) && !is_same_window(result, written, *later)
+            });
+            if let Some(later) = cut {
+                return Err(self.overlap(group, result, later.output()));
+            }
+        }
+        for ((node, link, _), position) in group.linked().zip(first..) {
+            for (i, input) in node.inputs().enumerate() {
+                if Some(i) != link {
+                    self.read(index(position), (node, i), input, device)?;
+                    self.check_apart(group, input, device)?;
+                }
+            }
+            for value in node.writes() {
+                self.advance(value, position);
+            }
+        }
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.write(value, position, device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies that a group writes no byte of what it reads, except for elements over themselves.
+    fn check_apart(
+        &self,
+        group: &FusedNodes<'_>,
+        read: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let bytes = |value: &Value| {
+            let (region, base) = self.place(value.storage, device)?;
+            let span = value.byte_span();
+            Ok::<_, Violation>((region, base + span.start..base + span.end))
+        };
+        if !self.is_in_memory(read.storage, device) {
+            return Ok(());
+        }
+        let (region, span) = bytes(read)?;
+        for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+            let written = node.output();
+            let (other, over) = bytes(written)?;
+            let overlap = other == region && over.start < span.end && span.start < over.end;
+            if overlap && !is_same_window(read, written, node) {
+                return Err(self.overlap(group, read, written));
+            }
+        }
+        Ok(())
+    }
+
+    fn overlap(&self, group: &FusedNodes<'_>, touched: &Value, written: &Value) -> Violation {
+        Violation::GroupOverlap {
+            fusion: group.fusion.name(),
+            node: group.nodes.last().map_or(0, |id| id.index()),
+            touched: self.name(touched.storage),
+            written: self.name(written.storage),
+        }
+    }
+
+    /// Whether a storage is followed: weights that stay on a device are not.
+    fn is_in_memory(&self, storage: StorageId, device: DeviceId) -> bool {
+        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        kind != Some(StorageKind::Weight) || self.placement.is_streamed(storage, device)
+    }
+
+    /// The bytes of an operand that a node reads must be right.
+    fn read(
+        &self,
+        index: Option<usize>,
+        (node, operand): (NodeRef<'_>, usize),
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        if !self.is_in_memory(value.storage, device) {
+            return Ok(());
+        }
+        let read = Read {
+            storage: value.storage,
+            bytes: value.byte_span(),
+            limit: Limit::of(node, operand, value),
+        };
+        self.expect(index, read, device)
+    }
+
+    /// The bytes that a node leaves alone must be right.
+    fn expect_rest(
+        &self,
+        index: Option<usize>,
+        node: NodeRef<'_>,
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        match writes_whole_span(node) {
+            true => Ok(()),
+            false => self.expect(index, Read::all(value.storage, value.byte_span()), device),
+        }
+    }
+
+    /// Program order has the node at a position write a value.
+    fn advance(&mut self, value: &Value, position: usize) {
+        if let Some(expected) = self.expected.get_mut(value.storage.index()) {
+            expected.set(value.byte_span(), Some(position));
+        }
+    }
+
+    /// A kernel writes the value of the node at a position.
+    fn write(&mut self, value: &Value, position: usize, device: DeviceId) -> Result<(), Violation> {
+        let (region, base) = self.place(value.storage, device)?;
+        let (span, mark) = (value.byte_span(), Mark::new(value.storage, Some(position)));
+        let marks = self.found.entry(region).or_default();
+        marks.set(base + span.start..base + span.end, mark);
         Ok(())
     }
 

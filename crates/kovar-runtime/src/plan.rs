@@ -13,6 +13,7 @@ use crate::error::{CompileError, RunError};
 use crate::explain::{NodeReport, explain};
 use crate::flight::{Flight, StepFailure, Tickets};
 use crate::forecast::{self, PlanMemory};
+use crate::fusion;
 use crate::host_slice::HostSlice;
 use crate::link::{Linked, link};
 use crate::observe::{Evaluated, Observer};
@@ -283,8 +284,7 @@ impl Plan {
             };
             let evaluated = Evaluated {
                 graph: &self.core.graph,
-                nodes: &segment.nodes,
-                device,
+                segment,
                 backend: self.shared.backend(device)?.as_ref(),
                 program: program.as_ref(),
                 linked,
@@ -426,6 +426,7 @@ impl Plan {
         let mut text = passes.liveness.dump(graph);
         text += &passes.placement.dump(graph, devices);
         text += &passes.schedule.dump(graph, devices);
+        text += &fusion::dump(graph, &passes.schedule);
         text += &passes.memory.dump(graph, devices);
         text += "kernels:\n";
         for kernel in &self.core.kernels {

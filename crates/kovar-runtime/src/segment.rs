@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
+use kovar_core::fusion::Group;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, Value};
 
 use crate::device::DeviceId;
@@ -22,6 +23,9 @@ pub struct Segment {
     pub device: DeviceId,
     /// The nodes, in program order.
     pub nodes: Vec<NodeId>,
+    /// Which of them run as one kernel each, in program order; none before
+    /// [`fuse`](crate::fusion::fuse).
+    pub groups: Vec<Group>,
 }
 
 /// Memory of one device for one storage.
@@ -320,7 +324,12 @@ pub fn schedule_with(
             }
             _ => {
                 let nodes = vec![id];
-                schedule.segments.push(Segment { device, nodes });
+                let groups = Vec::new();
+                schedule.segments.push(Segment {
+                    device,
+                    nodes,
+                    groups,
+                });
                 extents.push((position, position));
                 streams.segment_layer = None;
             }

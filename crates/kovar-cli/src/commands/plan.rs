@@ -12,7 +12,8 @@ use crate::{format, load, output};
 /// Show what a model would ask of the devices, before anything is loaded.
 ///
 /// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
-/// the segments of a step and the bytes that cross between devices; and the operations whose
+/// the segments of a step and the bytes that cross between devices; the operations that one kernel
+/// runs together; and the operations whose
 /// device was not chosen for its speed, with the reason. The memory is what evaluating so many tokens asks
 /// for, the step of one token that follows among it: activations are shared by all steps, the largest of which
 /// decides. Segments, copies and operations are those of its first step.
@@ -56,6 +57,8 @@ struct Report {
     copied_bytes_at_most: usize,
     uploads: usize,
     uploaded_bytes: usize,
+    /// Operations that one kernel runs together.
+    fused: Vec<Fused>,
     /// Outputs that the host reads.
     output_bytes: usize,
     other_reasons: Vec<Reason>,
@@ -77,6 +80,17 @@ struct Device {
     total: usize,
     segments: usize,
     operations: usize,
+}
+
+/// The groups of a fusion on a device.
+#[derive(Serialize)]
+struct Fused {
+    fusion: &'static str,
+    device: String,
+    groups: usize,
+    nodes: usize,
+    /// Results that are never written to memory.
+    not_written: usize,
 }
 
 #[derive(Serialize)]
@@ -163,10 +177,36 @@ fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
+        fused: fused(&plan.nodes, device_ids),
         output_bytes: forecast.output_bytes,
         other_reasons: other_reasons(&plan.nodes, device_ids),
         lost_pins: plan.lost_pins.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The fused nodes, by fusion and device.
+fn fused(nodes: &[NodeReport], ids: &[String]) -> Vec<Fused> {
+    let mut found: Vec<Fused> = Vec::new();
+    for node in nodes {
+        let Some(part) = node.fused else { continue };
+        let device = ids.get(node.device.index()).map_or("?", String::as_str);
+        let alike = |other: &Fused| other.fusion == part.fusion && other.device == device;
+        let at = found.iter().position(alike).unwrap_or_else(|| {
+            found.push(Fused {
+                fusion: part.fusion,
+                device: device.to_owned(),
+                groups: 0,
+                nodes: 0,
+                not_written: 0,
+            });
+            found.len() - 1
+        });
+        let fused = &mut found[at];
+        fused.groups += usize::from(part.first == node.node);
+        fused.nodes += 1;
+        fused.not_written += usize::from(!part.kept);
+    }
+    found
 }
 
 /// The nodes whose device was not chosen for its speed, those alike together.
@@ -268,6 +308,20 @@ fn text(report: &Report) -> String {
             format::plural(report.uploads, "upload"),
             size(report.uploaded_bytes)
         );
+    }
+    if !report.fused.is_empty() {
+        let mut table = Table::new(&[">groups", ">operations", ">not written", "fusion", "device"]);
+        for fused in &report.fused {
+            table.row([
+                fused.groups.to_string(),
+                fused.nodes.to_string(),
+                fused.not_written.to_string(),
+                fused.fusion.to_owned(),
+                fused.device.clone(),
+            ]);
+        }
+        text += "\noperations in one kernel:\n";
+        text += &table.render("");
     }
     for lost in &report.lost_pins {
         text += &format!("warning: {lost}\n");

@@ -40,6 +40,39 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
 }
 
 #[test]
+fn fused_operations_are_told_and_give_the_same_text() {
+    let plan = kovar(&["plan", "--json"]).json();
+    let groups = |name: &str| {
+        let mut fused = plan["fused"].as_array().unwrap().iter();
+        let row = fused.find(|row| row["fusion"] == name).unwrap();
+        ["groups", "nodes", "not_written"].map(|figure| row[figure].as_u64().unwrap())
+    };
+    // The keys of 8 layers, and the residuals of each before a norm; the last residual is read in
+    // part only.
+    assert_eq!(groups("rope+cache write"), [8, 16, 8]);
+    assert_eq!(groups("residual+norm"), [15, 30, 0]);
+    let text = kovar(&["plan"]).ok();
+    assert!(text.contains("operations in one kernel:\n"), "{text}");
+    let explained = kovar(&["explain", "--json", "--node", "set_rows"]).json();
+    let key = &explained["nodes"][0];
+    assert_eq!(key["fused"]["fusion"], "rope+cache write", "{key}");
+    assert_eq!(key["fused"]["written"], true, "{key}");
+
+    let apart = kovar(&["plan", "--json", "--no-fusion"]).json();
+    assert_eq!(apart["fused"].as_array().unwrap().len(), 0, "{apart}");
+    assert_eq!(
+        apart["devices"][0]["operations"],
+        plan["devices"][0]["operations"]
+    );
+    let generate = ["generate", "Once upon a time", "-n", "24", "--seed", "3"];
+    let fused = kovar(&generate).ok();
+    assert_eq!(
+        kovar(&[&generate[..], &["--no-fusion"]].concat()).ok(),
+        fused
+    );
+}
+
+#[test]
 fn pins_and_budgets_share_a_model_between_devices() {
     let pinned = ["plan", "--json", "--place", "blk.*.ffn_*=cpu:portable"];
     let plan = kovar(&[&pinned[..], &TWO].concat()).json();

@@ -14,6 +14,7 @@ mod convolution;
 mod copy;
 mod cumsum;
 mod elements;
+pub(crate) mod fused;
 mod gemm;
 mod get_rows;
 mod glu;
