@@ -237,7 +237,7 @@ pub(crate) fn compile(
 ) -> Result<Arc<dyn Program>, DeviceError> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let nodes = &nodes;
-    backend.compile(Segment { graph, nodes }, placement.memory())
+    backend.compile(Segment::unfused(graph, nodes), placement.memory())
 }
 
 fn run_once(
