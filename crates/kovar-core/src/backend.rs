@@ -422,7 +422,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Compiles nodes whose storages are bound in `memory`.
+    /// Compiles nodes whose storages are bound in `memory`; those of results that a group does not
+    /// keep need not be.
     fn compile(
         &self,
         segment: Segment<'_>,

@@ -2,6 +2,8 @@
 //! first the moments of every part are found, then every part is normalised by those of its group.
 //! The parts do not depend on the number of threads.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::ops::Op;
 use kovar_core::{DType, Dims, Layout, NodeRef, collapse};
 
@@ -220,7 +222,7 @@ impl GroupNorm {
         let factor = moments.factor(self.eps);
         let mut buffer = [0.0; PIECE];
         let buffer = buffer.as_mut_ptr();
-        let mut rounded = [0.0f32; PIECE];
+        let mut rounded = MaybeUninit::<[f32; PIECE]>::uninit();
         let rounded = rounded.as_mut_ptr().cast();
         self.pieces(part, &mut |row, column, n| {
             let channel = row / self.channel_rows % self.channels;
