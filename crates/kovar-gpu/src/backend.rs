@@ -135,6 +135,9 @@ impl GpuOptions {
     }
 }
 
+impl GpuOptions {
+}
+
 /// Why a [`GpuBackend`] could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]

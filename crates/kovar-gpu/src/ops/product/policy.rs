@@ -54,7 +54,10 @@ impl MatrixTile {
         let elements = span as u32 * stride;
         let (half, bytes) = match tile_vectors {
             // Both factors, a matrix of sums of each of eight subgroups, and what the fall back needs.
-            Some(vectors) => (true, 2 * 2 * elements + 8 * 16 * 16 * 4 + 2 * 16 * vectors + 12),
+            Some(vectors) => (
+                true,
+                2 * 2 * elements + 8 * 16 * 16 * 4 + 2 * 16 * vectors + 12,
+            ),
             None => (false, 2 * 4 * elements + 8 * 8 * 8 * 4),
         };
         Self {
@@ -80,14 +83,19 @@ pub(in crate::ops) fn matrix_tile(
     }
     // Two factors that must be rounded would lose too much.
     let exact = |dtype| dtype != DType::F32;
-    let half = precision == Precision::Default && (exact(a) || exact(b));
+    let half = precision == Precision::Default
+        && (exact(a) || exact(b))
+        && (emulated || caps.features.contains(Features::F16));
     let half_tile = if emulated { EMULATED_HALF } else { HALF };
-    [(half, MatrixShape::HALF, half_tile), (true, MatrixShape::SINGLE, SINGLE)]
-        .into_iter()
-        .find(|(fits, shape, tile)| {
-            *fits && caps.matrices.contains(shape) && tile.bytes <= caps.workgroup_bytes
-        })
-        .map(|(_, _, tile)| tile)
+    [
+        (half, MatrixShape::HALF, half_tile),
+        (true, MatrixShape::SINGLE, SINGLE),
+    ]
+    .into_iter()
+    .find(|(fits, shape, tile)| {
+        *fits && caps.matrices.contains(shape) && tile.bytes <= caps.workgroup_bytes
+    })
+    .map(|(_, _, tile)| tile)
 }
 
 /// How the elements of a factor lie, as far as it decides how they can be read.
@@ -255,19 +263,25 @@ mod tests {
     #[test]
     fn the_vector_kernel_needs_contiguous_terms_of_the_other_factor() {
         let along = [Along::Terms, Along::Lines];
-        let choice = choose(&Shape {
-            m: 1,
-            along,
-            ..SHAPE
-        }, None);
+        let choice = choose(
+            &Shape {
+                m: 1,
+                along,
+                ..SHAPE
+            },
+            None,
+        );
         assert!(matches!(choice, Choice::Tile { .. }));
         let along = [Along::Neither, Along::Terms];
-        let choice = choose(&Shape {
-            m: 1,
-            along,
-            wide: false,
-            ..SHAPE
-        }, None);
+        let choice = choose(
+            &Shape {
+                m: 1,
+                along,
+                wide: false,
+                ..SHAPE
+            },
+            None,
+        );
         assert_eq!(
             choice,
             Choice::Vector {
