@@ -8,21 +8,34 @@ use kovar_testkit::suite::{Filter, run_tests};
 
 /// Operations whose nodes are cut into parts that can be bound.
 const CUT: &[&str] = &[
-    "arange",
     "add",
+    "arange",
+    "argmax",
+    "argsort",
     "concat",
     "copy",
+    "cumsum",
     "get_rows",
-    "swiglu",
+    "group_norm",
+    "l2_norm",
+    "layer_norm",
     "pad",
     "pool2d",
     "quantize_rows",
     "repeat",
+    "rms_norm",
+    "rope",
+    "rope_apply",
     "scale",
     "set_rows",
+    "softmax",
+    "sum",
+    "swiglu",
     "timestep_embedding",
     "token_shift",
+    "top_k",
     "upscale",
+    "wkv7",
 ];
 
 #[test]
