@@ -10,7 +10,7 @@ use std::{env, fs};
 use wesl::{CompileOptions, ManglerKind, Wesl};
 
 /// The features that kernels may ask for, in the order of their bits in `kernel::Features`.
-const FEATURES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
+const FEATURES: [&str; 6] = ["subgroups", "f16", "matrices", "narrow", "wide", "half"];
 
 fn main() {
     if let Err(error) = run() {

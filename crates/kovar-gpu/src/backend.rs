@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kovar_core::backend::{
     Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Segment, Support,
@@ -42,9 +43,13 @@ pub struct GpuOptions {
     /// Where compiled pipelines are kept for other processes, if anywhere. The one who opens a
     /// GPU first decides.
     pub cache_folder: Option<PathBuf>,
+    /// How long a submission may take before waiting for it fails; if `None`, two minutes, and
+    /// ten on software. The one who opens a GPU first decides.
+    pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
     pub(crate) largest_binding: Option<u64>,
+    pub(crate) emulates_matrices: bool,
 }
 
 impl GpuOptions {
@@ -83,6 +88,12 @@ impl GpuOptions {
         self
     }
 
+    /// Sets how long a submission may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Opens the same GPU once more as if it were another, for tests of several devices.
     #[doc(hidden)]
     pub fn virtual_id(mut self, id: u32) -> Self {
@@ -94,6 +105,14 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn largest_binding(mut self, bytes: u64) -> Self {
         self.largest_binding = Some(bytes);
+        self
+    }
+
+    /// Computes on the device as if it had cooperative matrices, slowly, so that tests of what is
+    /// done with them need no such device.
+    #[doc(hidden)]
+    pub fn emulate_matrices(mut self) -> Self {
+        self.emulates_matrices = true;
         self
     }
 
@@ -269,13 +288,19 @@ impl GpuBackend {
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
         let id = options.id.unwrap_or_else(|| opened.info.id.clone());
+        let changed = options.masked != Features::NONE
+            || options.largest_binding.is_some()
+            || options.emulates_matrices;
         let mut device = opened.device.clone();
-        if options.masked != Features::NONE || options.largest_binding.is_some() {
-            let masked = Masked::new(device, options.masked);
-            device = Arc::new(match options.largest_binding {
-                Some(bytes) => masked.with_largest_binding(bytes),
-                None => masked,
-            });
+        if changed {
+            let mut masked = Masked::new(device, options.masked);
+            if let Some(bytes) = options.largest_binding {
+                masked = masked.with_largest_binding(bytes);
+            }
+            if options.emulates_matrices {
+                masked = masked.emulating_matrices();
+            }
+            device = Arc::new(masked);
         }
         let shared = Shared {
             owner: opened.owner.clone(),

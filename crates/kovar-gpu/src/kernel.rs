@@ -60,12 +60,14 @@ impl Features {
     pub(crate) const NARROW: Self = Self(1 << 3);
     /// Operands that are read in runs of 16 bytes: a choice of the node.
     pub(crate) const WIDE: Self = Self(1 << 4);
+    /// Products of f16 with sums in f32: a choice of the node.
+    pub(crate) const HALF: Self = Self(1 << 5);
 
     /// Those that a node chooses.
-    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE);
+    pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE).with(Self::HALF);
 
     /// The names in the order of the bits, as kernels write them.
-    const NAMES: [&str; 5] = ["subgroups", "f16", "matrices", "narrow", "wide"];
+    const NAMES: [&str; 6] = ["subgroups", "f16", "matrices", "narrow", "wide", "half"];
 
     /// Those of either.
     pub const fn with(self, other: Self) -> Self {
@@ -234,6 +236,15 @@ pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'stat
     let wanted = features.0 & source.features;
     let text = source.texts.iter().find(|(bits, _)| *bits == wanted)?;
     Some((Features(wanted), text.1))
+}
+
+/// The features of the variant that a text is, whichever of its bindings are read-only.
+#[cfg(test)]
+pub(crate) fn variant_of(text: &str) -> Option<Features> {
+    let text = text.replace("var<storage, read>", "var<storage, read_write>");
+    let mut all = SOURCES.iter().flat_map(|source| source.texts);
+    let found = all.find(|(_, source)| *source == text)?;
+    Some(Features(found.0))
 }
 
 #[cfg(test)]

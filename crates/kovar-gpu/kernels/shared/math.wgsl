@@ -1,7 +1,7 @@
 // Functions of f32 to a few units in the last place: what WGSL itself has may be off by 2^-11. Limits and NaN
 // are told from numbers by their bits, for arithmetic may assume that there are none.
 
-import package::shared::wide::{mul_wide};
+import package::shared::wide::{funnel, mul_wide};
 
 const INFINITY_BITS = 0x7f800000u;
 const NAN_BITS = 0x7fc00000u;
@@ -107,11 +107,6 @@ fn inverse_of_turn(i: u32) -> u32 {
 fn inverse_of_turn_from(bit: u32) -> u32 {
     let word = bit >> 5u;
     return funnel(inverse_of_turn(word), inverse_of_turn(word + 1u), bit & 31u);
-}
-
-// The upper word of `high` and `low` moved left by `shift`, which is less than 32.
-fn funnel(high: u32, low: u32, shift: u32) -> u32 {
-    return (high << shift) | select(low >> (32u - shift), 0u, shift == 0u);
 }
 
 // The part of a turn, in units of 2^-32 and of 2^-64, that remains of an angle of `x` radians when all whole

@@ -46,6 +46,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         padding: op.padding,
         dilation: op.dilation,
         groups: op.groups,
+        precision: op.precision,
         x: resolver.input(node, 0)?,
         weight: resolver.input(node, 1)?,
         addend,

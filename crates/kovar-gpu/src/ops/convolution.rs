@@ -1,12 +1,13 @@
 //! What the convolutions have in common: windows of their operands and dispatches of their kernels.
 
 use kovar_core::backend::Reason;
-use kovar_core::{DType, Dims, Layout, NodeRef};
+use kovar_core::ops::Precision;
+use kovar_core::{Dims, Layout, NodeRef};
 
 use super::code;
 use super::product::policy::{self, ConvolutionChoice};
 use super::product::{self, Matrices, Product};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Access, Dispatch, Kernel, Params};
 use crate::seam::Caps;
 use crate::view::Operand;
 
@@ -22,6 +23,12 @@ static DIRECT: Kernel = Kernel {
     bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
 };
 
+static MATRIX: Kernel = Kernel {
+    file: "convolution_matrix",
+    entry: "convolution_matrix",
+    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
+};
+
 /// A convolution or its adjoint.
 #[derive(Clone, Debug)]
 pub(super) struct Convolution {
@@ -31,6 +38,7 @@ pub(super) struct Convolution {
     pub padding: [usize; 2],
     pub dilation: [usize; 2],
     pub groups: usize,
+    pub precision: Precision,
     /// `[batch, c_in, h, w]`
     pub x: Operand,
     /// `[c_out, c_in / groups, kh, kw]`, of an adjoint `[c_in, c_out / groups, kh, kw]`.
@@ -187,6 +195,7 @@ impl Convolution {
             out: pixels(&self.out),
             alpha: 1.0,
             beta: 1.0,
+            precision: self.precision,
         })
     }
 }
@@ -348,7 +357,15 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
         ("ADDEND", u32::from(addend.is_some())),
         ("ADJOINT", u32::from(*adjoint)),
     ];
-    let (kernel, tiles) = match policy::choose_convolution(parts, pixels, channels) {
+    let dtypes = [x.dtype, weight.dtype];
+    let matrices = policy::matrix_tile(caps, dtypes, piece.precision);
+    let mut features = product::variant(false, out.dtype);
+    let (kernel, tiles) = match policy::choose_convolution(parts, pixels, channels, matrices) {
+        ConvolutionChoice::Matrix(tile) => {
+            features = features.with(product::matrix_variant(&tile, &mut constants));
+            let columns = channels.div_ceil(tile.span);
+            (&MATRIX, pixels.div_ceil(tile.span).checked_mul(columns)?)
+        }
         ConvolutionChoice::Direct => {
             constants.push(("WORKGROUP", policy::DIRECT_WORKGROUP));
             let quads = channels.div_ceil(4);
@@ -366,10 +383,7 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
     };
     Some(Dispatch {
         kernel,
-        features: match out.dtype {
-            DType::F32 => Features::NONE,
-            _ => Features::NARROW,
-        },
+        features,
         constants,
         params: params.finish(),
         operands: vec![

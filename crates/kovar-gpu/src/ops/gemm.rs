@@ -45,6 +45,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         out: Matrices::new(out.clone(), strides(&out.layout, rank), false),
         alpha: op.alpha,
         beta: op.beta,
+        precision: op.precision,
     };
     let caps = resolver.shared.device.caps();
     product::plan(caps, product).ok_or_else(refused)

@@ -1,5 +1,6 @@
 //! Products with a weight on the left.
 
+use kovar_core::ops::{Matmul, Op};
 use kovar_core::{Layout, NodeRef};
 
 use super::product::{self, Matrices, Product};
@@ -14,6 +15,9 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    let Op::Matmul(Matmul { precision }) = *node.op() else {
+        return Err(no_kernel(resolver.shared, node));
+    };
     let (w, x) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let out = resolver.output(node)?;
     let batches = batches(&w.layout, &x.layout, &out.layout);
@@ -29,6 +33,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         out: Matrices::new(out, strides(2), false),
         alpha: 1.0,
         beta: 0.0,
+        precision,
     };
     let caps = resolver.shared.device.caps();
     product::plan(caps, product).ok_or_else(|| no_kernel(resolver.shared, node))

@@ -53,6 +53,15 @@ impl Caps {
     }
 }
 
+impl Caps {
+    /// With the cooperative matrices that kernels know, which invocations emulate.
+    pub(crate) fn emulating_matrices(mut self) -> Self {
+        self.features = self.features.without(Features::MATRICES);
+        self.matrices = vec![MatrixShape::SINGLE, MatrixShape::HALF];
+        self
+    }
+}
+
 /// Element types of cooperative matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -80,6 +89,23 @@ pub struct MatrixShape {
     pub inputs: MatrixElement,
     /// Elements of C.
     pub result: MatrixElement,
+}
+
+impl MatrixShape {
+    /// 8 x 8 of f32, as Metal has.
+    pub(crate) const SINGLE: Self = Self::square(8, MatrixElement::F32);
+    /// 16 x 16 of f16 with sums in f32.
+    pub(crate) const HALF: Self = Self::square(16, MatrixElement::F16);
+
+    const fn square(size: u32, inputs: MatrixElement) -> Self {
+        Self {
+            m: size,
+            n: size,
+            k: size,
+            inputs,
+            result: MatrixElement::F32,
+        }
+    }
 }
 
 /// What the platform says of a device's memory at the moment.

@@ -30,6 +30,12 @@ impl Masked {
         self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
         self
     }
+
+    /// The device with matrices that invocations emulate.
+    pub(crate) fn emulating_matrices(mut self) -> Self {
+        self.caps = self.caps.emulating_matrices();
+        self
+    }
 }
 
 impl Device for Masked {

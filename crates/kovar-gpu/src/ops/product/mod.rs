@@ -3,10 +3,11 @@
 mod cut;
 pub(super) mod policy;
 
+use kovar_core::ops::Precision;
 use kovar_core::{DType, Dims, Layout};
 
 use self::cut::pieces;
-use self::policy::{Along, Choice, Shape};
+use self::policy::{Along, Choice, MatrixTile, Shape};
 use super::code;
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::seam::Caps;
@@ -21,6 +22,12 @@ static TILED: Kernel = Kernel {
 static VECTOR: Kernel = Kernel {
     file: "product_vector",
     entry: "product_vector",
+    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
+};
+
+static MATRIX: Kernel = Kernel {
+    file: "product_matrix",
+    entry: "product_matrix",
     bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
 };
 
@@ -115,6 +122,7 @@ pub(super) struct Product {
     pub out: Matrices,
     pub alpha: f32,
     pub beta: f32,
+    pub precision: Precision,
 }
 
 /// Dispatches of a product; `None` if an operand cannot be cut to what the device can bind.
@@ -150,6 +158,24 @@ pub(super) fn variant(wide: bool, result: DType) -> Features {
     chosen.fold(Features::SUBGROUPS, |all, (_, feature)| all.with(feature))
 }
 
+/// The constants of a tile of matrices, and its variant of a kernel.
+pub(super) fn matrix_variant(
+    tile: &MatrixTile,
+    constants: &mut Vec<(&'static str, u32)>,
+) -> Features {
+    constants.extend([
+        ("MATRIX_DEPTH", tile.depth),
+        ("MATRIX_STRIDE", tile.stride),
+        ("MATRIX_PLACES", tile.places),
+        ("TILE_GROUPS", 1),
+        ("TILE_VECTORS", policy::EXPERTS_TILE_VECTORS),
+    ]);
+    match tile.half {
+        true => Features::MATRICES.with(Features::HALF),
+        false => Features::MATRICES,
+    }
+}
+
 fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
     let Product {
         batch,
@@ -162,6 +188,7 @@ fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
         out,
         alpha,
         beta,
+        precision,
     } = product;
     let shape = Shape {
         batches: batch.iter().product(),
@@ -210,7 +237,15 @@ fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
         ("OUT_DTYPE", code(window.dtype)),
         ("ADDEND", u32::from(c.is_some())),
     ];
-    let (kernel, workgroups, wide) = match policy::choose(&shape) {
+    let dtypes = [a.operand.dtype, b.operand.dtype];
+    let matrices = policy::matrix_tile(caps, dtypes, precision);
+    let mut features = variant(false, window.dtype);
+    let (kernel, workgroups, wide) = match policy::choose(&shape, matrices) {
+        Choice::Matrix { tile, wide } => {
+            features = features.with(matrix_variant(&tile, &mut constants));
+            let tiles = m.div_ceil(tile.span).checked_mul(n.div_ceil(tile.span))?;
+            (&MATRIX, tiles, wide)
+        }
         Choice::Vector { lines, wide } => {
             constants.push(("LINES", lines));
             constants.push(("VECTOR_WORKGROUP", policy::VECTOR_WORKGROUP));
@@ -231,7 +266,10 @@ fn dispatch(caps: &Caps, product: Product) -> Option<Dispatch> {
     };
     Some(Dispatch {
         kernel,
-        features: variant(wide, out.operand.dtype),
+        features: match wide {
+            true => features.with(Features::WIDE),
+            false => features,
+        },
         constants,
         params: params.finish(),
         operands: vec![window, a_window, b_window, c_window],

@@ -1,4 +1,11 @@
-//! Which kernel computes a product, from its shape, dtypes, layout and device alone.
+//! Which kernel computes a product, from its shape, dtypes, layout and device alone. All sizes of
+//! tiles are here.
+
+use kovar_core::DType;
+use kovar_core::ops::Precision;
+
+use crate::kernel::Features;
+use crate::seam::{Caps, MatrixShape};
 
 /// Lines of the one factor that the vector kernel takes at most.
 pub(in crate::ops) const VECTOR_LINES: usize = 8;
@@ -12,6 +19,76 @@ pub(in crate::ops) const TILE: usize = 64;
 pub(in crate::ops) const TILE_VECTORS: u32 = 512;
 /// Large tiles are taken if there are at least so many, enough to fill a large GPU.
 const LARGE_TILES: usize = 96;
+
+/// Invocations of a subgroup that cooperative matrices are written for.
+const MATRIX_SUBGROUP: u32 = 32;
+/// Lines of a factor above which a tile of matrices is worth its while.
+const MATRIX_LINES: usize = 16;
+
+/// A tile of cooperative matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) struct MatrixTile {
+    /// Whether products are of f16.
+    pub half: bool,
+    /// Lines along each side.
+    pub span: usize,
+    /// Terms of a slice.
+    pub depth: u32,
+    /// Elements from a line of a slice to the next.
+    pub stride: u32,
+    /// Elements of a slice, of f16 four together.
+    pub places: u32,
+    /// Bytes of workgroup memory, with the tile in registers that f16 falls back to.
+    bytes: u32,
+}
+
+/// Of 8 x 8 matrices of f32.
+const SINGLE: MatrixTile = MatrixTile::new(64, 16, 20, None);
+/// Of 16 x 16 matrices of f16.
+const HALF: MatrixTile = MatrixTile::new(128, 32, 40, Some(EXPERTS_TILE_VECTORS));
+/// The same where they are emulated, in less workgroup memory.
+const EMULATED_HALF: MatrixTile = MatrixTile::new(128, 16, 16, Some(EXPERTS_TILE_VECTORS));
+
+impl MatrixTile {
+    const fn new(span: usize, depth: u32, stride: u32, tile_vectors: Option<u32>) -> Self {
+        let elements = span as u32 * stride;
+        let (half, bytes) = match tile_vectors {
+            // Both factors, a matrix of sums of each of eight subgroups, and what the fall back needs.
+            Some(vectors) => (true, 2 * 2 * elements + 8 * 16 * 16 * 4 + 2 * 16 * vectors + 12),
+            None => (false, 2 * 4 * elements + 8 * 8 * 8 * 4),
+        };
+        Self {
+            half,
+            span,
+            depth,
+            stride,
+            places: if half { elements / 4 } else { elements },
+            bytes,
+        }
+    }
+}
+
+/// The tile of cooperative matrices for a product of dtypes `a` and `b`, if the device has such.
+pub(in crate::ops) fn matrix_tile(
+    caps: &Caps,
+    [a, b]: [DType; 2],
+    precision: Precision,
+) -> Option<MatrixTile> {
+    let emulated = !caps.features.contains(Features::MATRICES);
+    if !emulated && caps.subgroup_sizes != (MATRIX_SUBGROUP, MATRIX_SUBGROUP) {
+        return None;
+    }
+    // Two factors that must be rounded would lose too much.
+    let exact = |dtype| dtype != DType::F32;
+    let half = precision == Precision::Default && (exact(a) || exact(b));
+    let half_tile = if emulated { EMULATED_HALF } else { HALF };
+    [(half, MatrixShape::HALF, half_tile), (true, MatrixShape::SINGLE, SINGLE)]
+        .into_iter()
+        .find(|(fits, shape, tile)| {
+            *fits && caps.matrices.contains(shape) && tile.bytes <= caps.workgroup_bytes
+        })
+        .map(|(_, _, tile)| tile)
+}
 
 /// How the elements of a factor lie, as far as it decides how they can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +126,23 @@ pub(in crate::ops) enum Choice {
     Vector { lines: u32, wide: bool },
     /// Tiles in registers.
     Tile { large: bool, wide: bool },
+    /// Tiles of cooperative matrices.
+    Matrix { tile: MatrixTile, wide: bool },
 }
 
-/// The kernel for a product.
-pub(in crate::ops) fn choose(shape: &Shape) -> Choice {
+/// The kernel for a product, on a device with this tile of cooperative matrices for it.
+pub(in crate::ops) fn choose(shape: &Shape, matrices: Option<MatrixTile>) -> Choice {
     let Shape { m, n, wide, .. } = *shape;
     if m <= VECTOR_LINES && shape.along[1] == Along::Terms {
         return Choice::Vector {
             lines: m.next_power_of_two() as u32,
             wide: wide && shape.along[0] == Along::Terms && shape.k.is_multiple_of(8),
         };
+    }
+    if let Some(tile) = matrices
+        && m.min(n) > MATRIX_LINES
+    {
+        return Choice::Matrix { tile, wide };
     }
     let tiles = shape
         .batches
@@ -109,6 +193,8 @@ pub(in crate::ops) enum ConvolutionChoice {
     Direct,
     /// Tiles of pixels and output channels in registers.
     Tile { large: bool },
+    /// The same of cooperative matrices.
+    Matrix(MatrixTile),
 }
 
 /// The kernel for a convolution of this many groups and phases, pixels of each and output
@@ -117,9 +203,15 @@ pub(in crate::ops) fn choose_convolution(
     parts: usize,
     pixels: usize,
     channels: usize,
+    matrices: Option<MatrixTile>,
 ) -> ConvolutionChoice {
     if channels <= DIRECT_CHANNELS {
         return ConvolutionChoice::Direct;
+    }
+    if let Some(tile) = matrices
+        && channels.min(pixels) > MATRIX_LINES
+    {
+        return ConvolutionChoice::Matrix(tile);
     }
     let tiles = parts
         .saturating_mul(pixels.div_ceil(2 * TILE))
@@ -151,11 +243,11 @@ mod tests {
     #[test]
     fn few_lines_take_the_vector_kernel() {
         for (m, lines) in [(1, 1), (2, 2), (3, 4), (5, 8), (8, 8)] {
-            let choice = choose(&Shape { m, ..SHAPE });
+            let choice = choose(&Shape { m, ..SHAPE }, None);
             assert_eq!(choice, Choice::Vector { lines, wide: true });
         }
         assert!(matches!(
-            choose(&Shape { m: 9, ..SHAPE }),
+            choose(&Shape { m: 9, ..SHAPE }, None),
             Choice::Tile { .. }
         ));
     }
@@ -167,7 +259,7 @@ mod tests {
             m: 1,
             along,
             ..SHAPE
-        });
+        }, None);
         assert!(matches!(choice, Choice::Tile { .. }));
         let along = [Along::Neither, Along::Terms];
         let choice = choose(&Shape {
@@ -175,7 +267,7 @@ mod tests {
             along,
             wide: false,
             ..SHAPE
-        });
+        }, None);
         assert_eq!(
             choice,
             Choice::Vector {
@@ -187,7 +279,7 @@ mod tests {
 
     #[test]
     fn large_tiles_need_many_of_them() {
-        let large = |shape: Shape| matches!(choose(&shape), Choice::Tile { large: true, .. });
+        let large = |shape: Shape| matches!(choose(&shape, None), Choice::Tile { large: true, .. });
         assert!(large(SHAPE));
         assert!(large(Shape {
             batches: 100,
