@@ -97,6 +97,7 @@ impl Run {
         let segment = Segment {
             graph: &self.graph,
             nodes: &nodes,
+            groups: &[],
         };
         let program = self.backend.compile(segment, &memory).unwrap();
         self.backend.queue().launch(program.as_ref(), &[]).unwrap();
