@@ -11,19 +11,32 @@ use kovar_testkit::suite::{Filter, run_tests};
 const CUT: &[(&str, &str)] = &[
     ("add", "f32"),
     ("arange", "i64"),
+    ("argmax", "f16"),
+    ("argsort", "bf16"),
     ("concat", "f16"),
     ("copy", "i16"),
+    ("cumsum", "f16"),
     ("get_rows", "f16"),
+    ("group_norm", "f32"),
+    ("l2_norm", "bf16"),
+    ("layer_norm", "f32"),
     ("pad", "i8"),
     ("pool2d", "f16"),
     ("quantize_rows", "f32"),
     ("repeat", "i8"),
+    ("rms_norm", "f32"),
+    ("rope", "f16"),
+    ("rope_apply", "f32"),
     ("scale", "f16"),
     ("set_rows", "f32-f16"),
+    ("softmax", "f16"),
+    ("sum", "f32"),
     ("swiglu", "f32x"),
     ("timestep_embedding", "f32"),
     ("token_shift", "bf16"),
+    ("top_k", "f32"),
     ("upscale", "f16"),
+    ("wkv7", "f16"),
 ];
 
 #[test]
@@ -84,6 +97,7 @@ impl Run {
         let segment = Segment {
             graph: &self.graph,
             nodes: &nodes,
+            groups: &[],
         };
         let program = self.backend.compile(segment, &memory).unwrap();
         self.backend.queue().launch(program.as_ref(), &[]).unwrap();
