@@ -135,8 +135,7 @@ impl GpuOptions {
     }
 }
 
-impl GpuOptions {
-}
+impl GpuOptions {}
 
 /// Why a [`GpuBackend`] could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -108,19 +108,30 @@ impl Translator {
             entry_point: Some((stage, asked.entry.clone())),
             ..msl::PipelineOptions::default()
         };
-        msl::write_string(&module, &info, &options, &pipeline).unwrap().0
+        msl::write_string(&module, &info, &options, &pipeline)
+            .unwrap()
+            .0
     }
 }
 
 /// The rule that a translation breaks.
 fn fault(msl: &str) -> Option<String> {
     // What the policies of checked indexing write.
-    for check in ["metal::min(unsigned(", "DefaultConstructible", "_buffer_sizes."] {
+    for check in [
+        "metal::min(unsigned(",
+        "DefaultConstructible",
+        "_buffer_sizes.",
+    ] {
         if msl.contains(check) {
             return Some(format!("checks bounds: `{check}`"));
         }
     }
-    for zero in ["__local_invocation_id == metal::uint3(0u)", "naga_div", "naga_mod", "loop_bound"] {
+    for zero in [
+        "__local_invocation_id == metal::uint3(0u)",
+        "naga_div",
+        "naga_mod",
+        "loop_bound",
+    ] {
         if msl.contains(zero) {
             return Some(format!("code that is never needed: `{zero}`"));
         }
@@ -190,9 +201,16 @@ fn apple_s_translations_of_all_kernels_keep_the_rules_and_are_those_kept() {
         found.insert(name, fs::read_to_string(&path).unwrap());
     }
     let names = |all: &BTreeMap<String, String>| all.keys().cloned().collect::<BTreeSet<_>>();
-    assert_eq!(names(&kept), names(&found), "KOVAR_BLESS=1 keeps what is there");
+    assert_eq!(
+        names(&kept),
+        names(&found),
+        "KOVAR_BLESS=1 keeps what is there"
+    );
     for (name, msl) in &kept {
-        assert!(found[name] == *msl, "{name} has changed; KOVAR_BLESS=1 keeps what is there");
+        assert!(
+            found[name] == *msl,
+            "{name} has changed; KOVAR_BLESS=1 keeps what is there"
+        );
     }
 }
 
@@ -208,7 +226,10 @@ fn broken_rules_are_found() {
     let loops = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
         fn hot_sum(n: u32) -> u32 { var s = 0u; for (var i = 0u; i < n; i++) { s += x[i]; } return s; }
         @compute @workgroup_size(1) fn main() { x[0] = hot_sum(x[1]); }";
-    assert_eq!(fault(&translate(loops)).as_deref(), Some("a loop in `hot_sum`"));
+    assert_eq!(
+        fault(&translate(loops)).as_deref(),
+        Some("a loop in `hot_sum`")
+    );
     let cold = loops.replace("hot_sum", "sum");
     assert_eq!(fault(&translate(&cold)), None);
     let checked = "if (metal::min(unsigned(i), 3u)) {}";

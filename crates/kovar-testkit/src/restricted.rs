@@ -51,7 +51,9 @@ impl Backend for Restricted {
     }
 
     fn fuses(&self, group: FusedNodes<'_>) -> Support {
-        let refused = group.iter().find(|node| self.refused.contains(&node.op().name()));
+        let refused = group
+            .iter()
+            .find(|node| self.refused.contains(&node.op().name()));
         match refused {
             Some(node) => self.supports(node),
             None => self.backend.fuses(group),
