@@ -230,3 +230,37 @@ fn gelu_quick(x: f32) -> f32 {
 fn softplus(x: f32) -> f32 {
     return max(x, 0.0) + logarithm_of_one_and(exponential(-abs(x)));
 }
+
+// `2^64 x` of a number below 2^64, by its bits where it is subnormal: devices may read those as 0.
+fn scaled_up(x: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    let magnitude = bits & 0x7fffffffu;
+    if magnitude < 0x00800000u {
+        // Units of 2^-149.
+        let units = f32(magnitude) * 2.5849394e-26;
+        return bitcast<f32>(bitcast<u32>(units) | (bits & 0x80000000u));
+    }
+    return x * 18446744073709551616.0;
+}
+
+// `x / y`
+fn quotient(x: f32, y: f32) -> f32 {
+    let divisor = bitcast<u32>(y) & 0x7fffffffu;
+    if divisor >= 0x00800000u {
+        return x / y;
+    }
+    // 2^60 and more, infinity and NaN divided by less than 2^-126.
+    if (bitcast<u32>(x) & 0x7fffffffu) >= 0x5d800000u {
+        return x / scaled_up(y) * 18446744073709551616.0;
+    }
+    return scaled_up(x) / scaled_up(y);
+}
+
+// The root of `|x|`.
+fn square_root(x: f32) -> f32 {
+    let magnitude = bitcast<u32>(x) & 0x7fffffffu;
+    if magnitude < 0x00800000u {
+        return sqrt(abs(scaled_up(x))) * 2.3283064365386963e-10;
+    }
+    return sqrt(abs(x));
+}
