@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
-use kovar::runtime::Forecast;
-use kovar::text::TokenizerWarning;
+use kovar::text::{ModelForecast, TokenizerWarning};
 use kovar::{
-    Backend, Gguf, Graph, LanguageModel, LoadError, Model, ModelFile, ModelFileError, ModelOptions,
-    Plan, Tokenizer,
+    Backend, Gguf, LanguageModel, LoadError, Model, ModelFile, ModelFileError, ModelOptions, Plan,
+    Tokenizer,
 };
 
 use crate::args::{ModelSource, RunArgs};
@@ -89,7 +88,7 @@ pub fn language_model(
     Ok(model)
 }
 
-/// What a step of `n_tokens` tokens asks of the devices; nothing is loaded.
+/// What the evaluation of `n_tokens` tokens asks of the devices; nothing is loaded.
 ///
 /// # Errors
 /// As [`model`]; a usage error for more tokens than the context holds.
@@ -99,7 +98,7 @@ pub fn forecast(
     options: &ModelOptions,
     args: &RunArgs,
     n_tokens: u32,
-) -> anyhow::Result<(Graph, Forecast)> {
+) -> anyhow::Result<ModelForecast> {
     Model::forecast(file, devices, options, n_tokens as usize).map_err(|error| match error {
         LoadError::StepTokens { .. } => {
             UsageError::new(format!("invalid value for '--tokens': {error}")).into()

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::DeviceError;
+use crate::fusion::{FusedNodes, Group};
 use crate::graph::{Graph, NodeId, NodeRef, Storage, StorageId};
 use crate::host::HostBytes;
 
@@ -87,6 +88,12 @@ pub enum Reason {
         op: &'static str,
         /// The feature's name.
         feature: &'static str,
+    },
+    /// No kernel for a group of nodes.
+    #[error("no kernel for {fusion} in one")]
+    Fusion {
+        /// The name of the row in the table of fusions.
+        fusion: &'static str,
     },
 }
 
@@ -196,6 +203,60 @@ pub struct Segment<'g> {
     pub graph: &'g Graph,
     /// The nodes, in program order.
     pub nodes: &'g [NodeId],
+    /// Which of them are to run as one kernel each, in program order and apart. The device
+    /// [`fuses`](Backend::fuses) every one.
+    pub groups: &'g [Group],
+}
+
+/// What one kernel of a segment runs.
+#[derive(Clone, Copy, Debug)]
+pub enum SegmentPart<'g> {
+    /// A node by itself.
+    Node(NodeId),
+    /// A group.
+    Group(FusedNodes<'g>),
+}
+
+impl<'g> Segment<'g> {
+    /// Nodes that each run by themselves.
+    pub fn unfused(graph: &'g Graph, nodes: &'g [NodeId]) -> Self {
+        Self {
+            graph,
+            nodes,
+            groups: &[],
+        }
+    }
+
+    /// The nodes of a group; none of them if it reaches beyond the segment.
+    pub fn group(&self, group: &'g Group) -> FusedNodes<'g> {
+        FusedNodes {
+            graph: self.graph,
+            fusion: group.fusion,
+            nodes: self.nodes.get(group.nodes.clone()).unwrap_or_default(),
+            kept: &group.kept,
+        }
+    }
+
+    /// All nodes in program order, those of groups together.
+    pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'g>> + use<'g> {
+        let segment = *self;
+        let mut groups = segment.groups.iter().peekable();
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let node = *segment.nodes.get(at)?;
+            let group = groups.next_if(|group| group.nodes.start == at);
+            match group.filter(|group| !group.nodes.is_empty()) {
+                Some(group) => {
+                    at = group.nodes.end;
+                    Some(SegmentPart::Group(segment.group(group)))
+                }
+                None => {
+                    at += 1;
+                    Some(SegmentPart::Node(node))
+                }
+            }
+        })
+    }
 }
 
 /// A compiled segment. It holds on to all memory that it uses.
@@ -296,6 +357,15 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Whether it can run a node; told by the same table that [`compile`](Self::compile) uses.
     fn supports(&self, node: NodeRef<'_>) -> Support;
 
+    /// Whether it has one kernel for all nodes of a group, each of which it
+    /// [`supports`](Self::supports) by itself; told by the same table that
+    /// [`compile`](Self::compile) uses. The kernel reads elements before it writes any of the same
+    /// window, and writes no result that is not kept.
+    fn fuses(&self, group: FusedNodes<'_>) -> Support {
+        let fusion = group.fusion.name();
+        Support::No(Reason::Fusion { fusion })
+    }
+
     /// The estimated time of a node, in nanoseconds.
     fn estimate(&self, node: NodeRef<'_>) -> f64;
 
@@ -328,6 +398,13 @@ pub trait Backend: Send + Sync + fmt::Debug {
         weight.bytes
     }
 
+    /// Device memory that a program needs besides to run a node, in bytes, by estimate. All programs
+    /// of the device share it.
+    fn scratch_bytes(&self, node: NodeRef<'_>) -> usize {
+        let _ = node;
+        0
+    }
+
     /// Device memory that the queue holds for bytes on their way to the device, in bytes.
     fn upload_ring_bytes(&self) -> usize {
         0
@@ -345,7 +422,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Compiles nodes whose storages are bound in `memory`.
+    /// Compiles nodes whose storages are bound in `memory`; those of results that a group does not
+    /// keep need not be.
     fn compile(
         &self,
         segment: Segment<'_>,

@@ -265,6 +265,11 @@ impl Graph {
         (0..self.nodes.len()).map(NodeId::at)
     }
 
+    /// The id that the next node will have.
+    pub fn next_node(&self) -> NodeId {
+        NodeId::at(self.nodes.len())
+    }
+
     /// The value of an id.
     pub fn value(&self, id: ValueId) -> Result<&Value, GraphError> {
         self.values.get(id.index()).ok_or(GraphError::UnknownId {

@@ -5,6 +5,7 @@ pub mod backend;
 mod dims;
 mod dtype;
 pub mod error;
+pub mod fusion;
 mod graph;
 mod host;
 mod layout;

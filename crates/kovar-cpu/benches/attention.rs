@@ -50,10 +50,7 @@ fn causal(bencher: Bencher<'_, '_>, shape: (usize, usize, usize, usize, usize)) 
         memory.bind(id, Binding { buffer, offset: 0 });
     }
     let nodes: Vec<NodeId> = graph.node_ids().collect();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     let program = backend.compile(segment, &memory).unwrap();
     bencher.bench_local(|| backend.queue().launch(&*program, &[]).unwrap());
 }

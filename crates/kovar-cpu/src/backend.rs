@@ -8,6 +8,7 @@ use kovar_core::backend::{
     Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
+use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::{Op, Precision};
 use kovar_core::{HostBytes, NodeRef, Storage};
 
@@ -20,6 +21,7 @@ use crate::pool::{PoolError, ThreadPool};
 use crate::product;
 use crate::program::CpuProgram;
 use crate::queue::CpuQueue;
+use crate::scratch::SharedScratch;
 use crate::simd::SimdLevel;
 use crate::vector;
 
@@ -83,6 +85,7 @@ pub(crate) struct Shared {
     owner: Arc<()>,
     pub(crate) info: DeviceInfo,
     pub(crate) pool: ThreadPool,
+    pub(crate) scratch: SharedScratch,
     pub(crate) level: SimdLevel,
     pub(crate) vector: &'static vector::Kernels,
     pub(crate) product: &'static product::Kernels,
@@ -163,6 +166,7 @@ impl CpuBackend {
                 threads: Some(threads),
             },
             pool: ThreadPool::new(threads)?,
+            scratch: SharedScratch::default(),
             level,
             vector: vector::kernels(level),
             product,
@@ -191,6 +195,10 @@ impl Backend for CpuBackend {
 
     fn supports(&self, node: NodeRef<'_>) -> Support {
         ops::supports(node)
+    }
+
+    fn fuses(&self, group: FusedNodes<'_>) -> Support {
+        ops::fused::fuses(&group)
     }
 
     /// From rates of a usual core: what bounds a node is its arithmetic or its traffic.
@@ -259,6 +267,10 @@ impl Backend for CpuBackend {
 
     fn prepared_bytes(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> usize {
         packed_layout(weight, uses).map_or(weight.bytes, |layout| layout.bytes())
+    }
+
+    fn scratch_bytes(&self, node: NodeRef<'_>) -> usize {
+        ops::scratch_bytes(node, self.shared.pool.n_threads())
     }
 
     fn compile(

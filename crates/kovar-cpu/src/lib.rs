@@ -11,6 +11,7 @@ pub mod pool;
 pub mod product;
 mod program;
 mod queue;
+mod scratch;
 pub mod simd;
 mod vector;
 

@@ -5,15 +5,16 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, Support};
+use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, SegmentPart, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::{DType, Layout, NodeRef, ScalarId, Value};
 
 use crate::backend::Shared;
-use crate::memory::{Block, CpuMemory, PreparedWeight};
+use crate::memory::{CpuMemory, PreparedWeight};
 use crate::ops;
 use crate::pool::{SharedMut, ThreadPool};
 use crate::product::{self, ProductError};
+use crate::scratch::Scratch;
 use crate::vector;
 
 /// What a kernel runs with.
@@ -199,9 +200,14 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Verifies that what a node writes lies apart from its operands on other storages, as kernels
+/// Verifies that what a node writes lies apart from what is read from other storages, as kernels
 /// rely on.
-fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result<(), DeviceError> {
+fn check_apart<'g>(
+    shared: &Shared,
+    node: NodeRef<'g>,
+    reads: impl Iterator<Item = &'g Value>,
+    memory: &MemoryMap,
+) -> Result<(), DeviceError> {
     let output = node.output();
     let Some(target) = memory.get(output.storage) else {
         return Ok(());
@@ -211,10 +217,7 @@ fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result
         start..start.saturating_add(node.storage_of(value).bytes)
     };
     let written = range(output, target.offset);
-    for value in node
-        .inputs()
-        .filter(|value| value.storage != output.storage)
-    {
+    for value in reads.filter(|value| value.storage != output.storage) {
         let Some(source) = memory.get(value.storage) else {
             continue;
         };
@@ -236,7 +239,9 @@ fn check_apart(shared: &Shared, node: NodeRef<'_>, memory: &MemoryMap) -> Result
 pub(crate) struct CpuProgram {
     kernels: Vec<Box<dyn Kernel>>,
     names: Vec<&'static str>,
-    scratch: Block,
+    scratch: Arc<Scratch>,
+    /// By how much the device's scratch memory grew for this program.
+    own_bytes: usize,
     max_scalars: Vec<i32>,
     /// Keeps alive what the kernels point to.
     _buffers: Vec<Buffer>,
@@ -260,16 +265,33 @@ impl CpuProgram {
             if let Support::No(reason) = ops::supports(node) {
                 return Err(shared.unsupported(reason));
             }
-            check_apart(shared, node, memory)?;
         }
         let mut kernels = Vec::with_capacity(nodes.len());
         let mut names = Vec::with_capacity(nodes.len());
-        let mut rest = nodes.as_slice();
-        while let [first, ..] = rest {
-            let (kernel, taken) = ops::compile(&resolver, *first, rest)?;
-            names.extend(std::iter::repeat_n(kernel.name(), taken));
-            kernels.push(kernel);
-            rest = &rest[taken..];
+        let mut single: Vec<NodeRef<'_>> = Vec::with_capacity(nodes.len());
+        for part in segment.parts().map(Some).chain([None]) {
+            if let Some(SegmentPart::Node(id)) = part {
+                let node = graph.node(id).ok_or_else(|| shared.foreign("compile"))?;
+                check_apart(shared, node, node.inputs(), memory)?;
+                single.push(node);
+                continue;
+            }
+            let mut rest = single.as_slice();
+            while let [first, ..] = rest {
+                let (kernel, taken) = ops::compile(&resolver, *first, rest)?;
+                names.extend(std::iter::repeat_n(kernel.name(), taken));
+                kernels.push(kernel);
+                rest = &rest[taken..];
+            }
+            single.clear();
+            if let Some(SegmentPart::Group(group)) = part {
+                for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+                    check_apart(shared, node, group.reads(), memory)?;
+                }
+                let kernel = ops::fused::compile(&resolver, &group)?;
+                names.extend(std::iter::repeat_n(kernel.name(), group.nodes.len()));
+                kernels.push(kernel);
+            }
         }
         let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes()).max();
         let used: HashSet<_> = nodes
@@ -277,10 +299,14 @@ impl CpuProgram {
             .flat_map(|node| node.inputs().chain([node.output()]))
             .map(|value| value.storage)
             .collect();
+        let scratch = scratch.unwrap_or(0);
+        let refused = |_| shared.out_of_memory("scratch memory", scratch);
+        let (scratch, own_bytes) = shared.scratch.at_least(scratch).map_err(refused)?;
         Ok(Self {
             kernels,
             names,
-            scratch: shared.block(scratch.unwrap_or(0), "scratch memory")?,
+            scratch,
+            own_bytes,
             max_scalars: graph.scalars().iter().map(|scalar| scalar.max).collect(),
             _buffers: used
                 .into_iter()
@@ -311,13 +337,14 @@ impl CpuProgram {
                 });
             }
         }
+        let scratch = self.scratch.block();
         for kernel in &self.kernels {
             let run = Run {
                 pool: &self.shared.pool,
                 vector: self.shared.vector,
                 product: self.shared.product,
                 scalars,
-                scratch: SharedMut::new(self.scratch.as_ptr()),
+                scratch: SharedMut::new(scratch.as_ptr()),
             };
             // SAFETY: `_buffers` keeps the operands alive, the graph has checked that results and
             // operands overlap only where the operation allows it, and the queue is held.
@@ -341,7 +368,7 @@ impl Program for CpuProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        self.scratch.len()
+        self.own_bytes
     }
 }
 

@@ -21,10 +21,7 @@ fn compile(
     memory: &MemoryMap,
 ) -> Result<Arc<dyn Program>, DeviceError> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
-    let segment = Segment {
-        graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(graph, &nodes);
     backend.compile(segment, memory)
 }
 

@@ -246,10 +246,7 @@ fn neither_a_program_nor_a_plan_allocates_when_it_runs() {
             let backend = backend();
             let (memory, buffers) = bind(&backend, &graph);
             let nodes: Vec<NodeId> = graph.node_ids().collect();
-            let segment = Segment {
-                graph: &graph,
-                nodes: &nodes,
-            };
+            let segment = Segment::unfused(&graph, &nodes);
             let program = backend.compile(segment, &memory).unwrap();
             let queue = backend.queue();
             let (_, buffer) = buffers.last().unwrap();

@@ -53,10 +53,7 @@ fn in_chunks(
         memory.get(id).unwrap().buffer.clone()
     };
     let nodes: Vec<NodeId> = graph.node_ids().collect();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     let program = backend.compile(segment, &memory).unwrap();
     let queue = backend.queue();
     let (kept, result) = (

@@ -34,10 +34,7 @@ fn program(backend: &GpuBackend, times: usize) -> (Buffer, Arc<dyn Program>) {
     };
     memory.bind(graph.value(x).unwrap().storage, binding);
     let nodes: Vec<_> = graph.node_ids().collect();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     (buffer, backend.compile(segment, &memory).unwrap())
 }
 

@@ -2,7 +2,8 @@
 
 import package::shared::bits::put_bits;
 import package::shared::grid::flat_workgroup;
-import package::shared::wide::{add_wide, mul_wide};
+import package::shared::number::{encode_float, number_of, Number, TYPE_F32};
+import package::shared::wide::{add_wide, funnel, mul_wide};
 
 struct Params {
     // The first element and the difference of neighbours, of two's complement, the lowest word first.
@@ -27,8 +28,8 @@ fn progressed(a: vec4<u32>, b: vec4<u32>, i: u32) -> vec3<u32> {
     return vec3<u32>(low.x, middle.x, b.z * i + a.z + middle.y);
 }
 
-// The bits of the F32 next to `number 2^exponent`, of the even one of two.
-fn rounded(number: vec3<u32>, exponent: i32) -> u32 {
+// `number 2^exponent`, of which the last bit stands for what a mantissa of 64 bits leaves out.
+fn as_number(number: vec3<u32>, exponent: i32) -> Number {
     let negative = number.z >= 0x80000000u;
     var magnitude = number;
     if negative {
@@ -37,34 +38,14 @@ fn rounded(number: vec3<u32>, exponent: i32) -> u32 {
         magnitude.y += select(0u, 1u, magnitude.x == 0u);
         magnitude.z += select(0u, 1u, magnitude.x == 0u && magnitude.y == 0u);
     }
-    if all(magnitude == vec3<u32>(0u)) {
-        return 0u;
-    }
-    var power = exponent + 95;
-    // The highest bit to the top.
     if magnitude.z == 0u {
-        magnitude = vec3<u32>(0u, magnitude.xy);
-        power -= 32;
-    }
-    if magnitude.z == 0u {
-        magnitude = vec3<u32>(0u, magnitude.xy);
-        power -= 32;
+        return number_of(negative, magnitude.y, magnitude.x, exponent);
     }
     let zeros = countLeadingZeros(magnitude.z);
-    power -= i32(zeros);
-    let top = (magnitude.z << zeros) | select(magnitude.y >> (32u - zeros), 0u, zeros == 0u);
-    let sticky = (magnitude.y << zeros) != 0u || magnitude.x != 0u;
-    // Denormals keep fewer bits.
-    let dropped = 8 + max(-126 - power, 0);
-    let sign = select(0u, 0x80000000u, negative);
-    if dropped > 31 {
-        return sign;
-    }
-    let rest = top & ((1u << u32(dropped)) - 1u);
-    let half = 1u << (u32(dropped) - 1u);
-    let kept = top >> u32(dropped);
-    let up = rest > half || (rest == half && (sticky || (kept & 1u) == 1u));
-    return sign | ((u32(max(power, -126) + 126) << 23u) + kept + select(0u, 1u, up));
+    let high = funnel(magnitude.z, magnitude.y, zeros);
+    let low = funnel(magnitude.y, magnitude.x, zeros);
+    let sticky = select(0u, 1u, (magnitude.x << zeros) != 0u);
+    return number_of(negative, high, low | sticky, exponent + 32 - i32(zeros));
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -80,9 +61,9 @@ fn arange(
         return;
     }
     let value = progressed(params.start, params.step, i);
-    var bits = select(value.x, value.y, half == 1u);
+    var words = value.xy;
     if FLOAT == 1u {
-        bits = rounded(value, bitcast<i32>(params.shape.w));
+        words.x = encode_float(as_number(value, bitcast<i32>(params.shape.w)), TYPE_F32);
     }
-    put_bits(((params.shape.y + i * params.shape.z) << SPLIT) | half, bits);
+    put_bits(((params.shape.y + i * params.shape.z) << SPLIT) | half, select(words.x, words.y, half == 1u));
 }

@@ -3,7 +3,7 @@
 import package::shared::a::a_at;
 import package::shared::b::b_at;
 import package::shared::grid::flat_workgroup;
-import package::shared::math::{gelu, keep_nan, silu};
+import package::shared::math::{gelu, keep_nan, quotient, silu};
 import package::shared::out::{put, put_pair};
 import package::shared::view::{View, position, unravel};
 
@@ -26,7 +26,7 @@ fn f(x: f32, y: f32) -> f32 {
         case 0u { return x + y; }
         case 1u { return x - y; }
         case 2u { return x * y; }
-        case 3u { return x / y; }
+        case 3u { return quotient(x, y); }
         case 4u { return keep_nan(silu(x), x) * y; }
         case 5u { return keep_nan(gelu(x), x) * y; }
         default { return keep_nan(max(x, 0.0), x) * y; }

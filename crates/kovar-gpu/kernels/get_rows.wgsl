@@ -1,8 +1,8 @@
 // y[i, :] = a[ids[i], :], zeros for an index that is outside the table.
 
-import package::shared::a::{a, A_DTYPE};
+import package::shared::a::a;
 import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
-import package::shared::element::{decode, word_of};
+import package::shared::factor::{factor, factor_word};
 import package::shared::grid::flat_workgroup;
 import package::shared::view::{View, position, unravel};
 
@@ -24,6 +24,8 @@ struct Params {
 
 // 1 for a table of floats that is decoded, 0 for one whose bits are kept.
 override DECODED: u32 = 0u;
+// The table's dtype.
+override FROM: u32 = 0u;
 // Columns that an invocation writes as a word.
 override PER: u32 = 1u;
 // 1 for elements of two words, which are moved one by one.
@@ -32,7 +34,7 @@ override WORKGROUP: u32 = 256u;
 
 fn bits_at(i: u32) -> u32 {
     if DECODED == 1u {
-        return bitcast<u32>(decode(a[word_of(i, A_DTYPE)], i, A_DTYPE));
+        return bitcast<u32>(factor(a[factor_word(i, FROM)], i, FROM));
     }
     return bits_of(a[i >> SHIFT], i);
 }

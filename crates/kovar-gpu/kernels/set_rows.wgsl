@@ -4,7 +4,7 @@ import package::shared::a::{a, A_DTYPE};
 import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
 import package::shared::element::{decode, encode, word_of};
 import package::shared::grid::flat_workgroup;
-import package::shared::out::OUT_DTYPE;
+import package::shared::number::{encode_float, float_number, TYPE_BF16, TYPE_F32};
 import package::shared::view::{View, position, unravel};
 
 struct Params {
@@ -21,6 +21,8 @@ struct Params {
 
 // 1 to cast floats, 0 to keep the bits.
 override CAST: u32 = 0u;
+// The dtype of y.
+override TO: u32 = 0u;
 // Elements of a row that an invocation writes as a word.
 override PER: u32 = 1u;
 // 1 for elements of two words, which are moved one by one.
@@ -32,10 +34,13 @@ fn bits_at(i: u32) -> u32 {
         return bits_of(a[i >> SHIFT], i);
     }
     let value = decode(a[word_of(i, A_DTYPE)], i, A_DTYPE);
-    if OUT_DTYPE == 0u {
+    if TO == TYPE_F32 {
         return bitcast<u32>(value);
     }
-    return encode(value, OUT_DTYPE);
+    if TO <= TYPE_BF16 {
+        return encode(value, TO);
+    }
+    return encode_float(float_number(bitcast<u32>(value), TYPE_F32), TO);
 }
 
 @compute @workgroup_size(WORKGROUP)

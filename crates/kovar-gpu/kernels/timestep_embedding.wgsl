@@ -2,10 +2,10 @@
 
 import package::shared::a::{a, a_at};
 import package::shared::grid::flat_workgroup;
-import package::shared::math::{funnel, is_finite, or_bits, sine_of_turn, NAN_BITS};
+import package::shared::math::{is_finite, or_bits, sine_of_turn, NAN_BITS};
 import package::shared::out::put;
 import package::shared::view::{View, position, unravel};
-import package::shared::wide::{add_wide, mul_wide};
+import package::shared::wide::{add_wide, funnel, mul_wide};
 
 struct Params {
     // The dims of t.

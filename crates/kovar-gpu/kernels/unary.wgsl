@@ -2,7 +2,7 @@
 
 import package::shared::a::a_at;
 import package::shared::grid::flat_workgroup;
-import package::shared::math::{exponential, gelu, gelu_quick, gelu_tanh, hyperbolic_tangent, keep_nan, logarithm, or_bits, sigmoid, silu, sine, softplus, NAN_BITS};
+import package::shared::math::{exponential, gelu, gelu_quick, gelu_tanh, hyperbolic_tangent, keep_nan, logarithm, or_bits, sigmoid, silu, sine, softplus, square_root, NAN_BITS};
 import package::shared::out::{put, put_pair};
 import package::shared::view::{View, position, unravel};
 
@@ -27,7 +27,7 @@ fn of_number(x: f32) -> f32 {
         case 0u { return -x; }
         case 1u { return abs(x); }
         case 2u { return x * x; }
-        case 3u { return or_bits(sqrt(abs(x)), NAN_BITS, x < 0.0); }
+        case 3u { return or_bits(square_root(x), NAN_BITS, bitcast<u32>(x) > 0x80000000u); }
         case 4u { return exponential(x); }
         case 5u { return logarithm(x); }
         case 6u { return sine(x, 0u); }

@@ -1,6 +1,5 @@
 //! The machine's GPUs, and those that are open.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::backend::{GpuError, GpuOptions};
@@ -207,12 +206,16 @@ pub(crate) fn open(options: &GpuOptions) -> Result<Arc<Opened>, GpuError> {
 impl Opened {
     fn new(index: usize, adapter: Adapter, options: &GpuOptions) -> Result<Self, GpuError> {
         let failed = |reason: String| GpuError::Open { reason };
-        let cache: Option<PathBuf> = options.cache_folder.clone();
         let device = adapter
-            .open(cache.as_deref())
+            .open(options.cache_folder.as_deref())
             .map_err(|error| failed(error.to_string()))?;
         let pipelines = Arc::new(Pipelines::default());
-        let engine = Engine::new(device.clone(), pipelines.clone(), options.queue.clone());
+        let mut queue = options.queue.clone();
+        queue.timeout = options.timeout.unwrap_or(match adapter.software() {
+            true => 5 * queue.timeout,
+            false => queue.timeout,
+        });
+        let engine = Engine::new(device.clone(), pipelines.clone(), queue);
         let id = format!("gpu{index}");
         Ok(Self {
             owner: Arc::new(()),

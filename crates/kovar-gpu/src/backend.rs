@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kovar_core::backend::{
     Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Segment, Support,
@@ -42,10 +43,13 @@ pub struct GpuOptions {
     /// Where compiled pipelines are kept for other processes, if anywhere. The one who opens a
     /// GPU first decides.
     pub cache_folder: Option<PathBuf>,
+    /// How long a submission may take before waiting for it fails; if `None`, two minutes, and
+    /// ten on software. The one who opens a GPU first decides.
+    pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
-    pub(crate) emulates_matrices: bool,
     pub(crate) largest_binding: Option<u64>,
+    pub(crate) emulates_matrices: bool,
 }
 
 impl GpuOptions {
@@ -84,10 +88,23 @@ impl GpuOptions {
         self
     }
 
+    /// Sets how long a submission may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Opens the same GPU once more as if it were another, for tests of several devices.
     #[doc(hidden)]
     pub fn virtual_id(mut self, id: u32) -> Self {
         self.virtual_id = id;
+        self
+    }
+
+    /// Binds no more than so many bytes at once, so that tests need no large tensors.
+    #[doc(hidden)]
+    pub fn largest_binding(mut self, bytes: u64) -> Self {
+        self.largest_binding = Some(bytes);
         self
     }
 
@@ -96,13 +113,6 @@ impl GpuOptions {
     #[doc(hidden)]
     pub fn emulate_matrices(mut self) -> Self {
         self.emulates_matrices = true;
-        self
-    }
-
-    /// Binds no more than so many bytes at once, so that tests need no large tensors.
-    #[doc(hidden)]
-    pub fn largest_binding(mut self, bytes: u64) -> Self {
-        self.largest_binding = Some(bytes);
         self
     }
 
@@ -125,12 +135,7 @@ impl GpuOptions {
     }
 }
 
-impl GpuOptions {
-    /// Whether the device is to be seen otherwise than it is.
-    fn hides(&self) -> bool {
-        self.masked != Features::NONE || self.emulates_matrices || self.largest_binding.is_some()
-    }
-}
+impl GpuOptions {}
 
 /// Why a [`GpuBackend`] could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -284,16 +289,18 @@ impl GpuBackend {
     /// [`GpuError::None`] if there is no such GPU, [`GpuError::Open`] if its driver refuses.
     pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
         let opened = adapters::open(&options)?;
-        let id = options.id.clone();
-        let id = id.unwrap_or_else(|| opened.info.id.clone());
+        let id = options.id.unwrap_or_else(|| opened.info.id.clone());
+        let changed = options.masked != Features::NONE
+            || options.largest_binding.is_some()
+            || options.emulates_matrices;
         let mut device = opened.device.clone();
-        if options.hides() {
+        if changed {
             let mut masked = Masked::new(device, options.masked);
-            if options.emulates_matrices {
-                masked = masked.emulating_matrices();
-            }
             if let Some(bytes) = options.largest_binding {
                 masked = masked.with_largest_binding(bytes);
+            }
+            if options.emulates_matrices {
+                masked = masked.emulating_matrices();
             }
             device = Arc::new(masked);
         }

@@ -238,6 +238,15 @@ pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'stat
     Some((Features(wanted), text.1))
 }
 
+/// The features of the variant that a text is, whichever of its bindings are read-only.
+#[cfg(test)]
+pub(crate) fn variant_of(text: &str) -> Option<Features> {
+    let text = text.replace("var<storage, read>", "var<storage, read_write>");
+    let mut all = SOURCES.iter().flat_map(|source| source.texts);
+    let found = all.find(|(_, source)| *source == text)?;
+    Some(Features(found.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

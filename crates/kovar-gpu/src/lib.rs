@@ -15,6 +15,8 @@ mod program;
 mod queue;
 mod scratch;
 mod seam;
+#[cfg(test)]
+mod snapshots;
 mod view;
 
 pub use adapters::{AdapterInfo, FeatureState, GpuLimits, Transfers, adapters};

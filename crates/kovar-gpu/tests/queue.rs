@@ -65,10 +65,7 @@ fn negations(
     let storage = graph.value(x).unwrap().storage;
     memory.bind(storage, Binding { buffer, offset });
     let nodes: Vec<_> = graph.node_ids().collect();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     backend.compile(segment, &memory).unwrap()
 }
 
@@ -90,10 +87,7 @@ fn word_copy(
         memory.bind(storage, Binding { buffer, offset });
     }
     let nodes: Vec<_> = graph.node_ids().collect();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     backend.compile(segment, &memory).unwrap()
 }
 

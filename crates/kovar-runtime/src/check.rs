@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use kovar_core::{Graph, NodeId, Value};
+use kovar_core::backend::{Backend, Support};
+use kovar_core::{Graph, NodeId, NodeRef, Value};
 
+use crate::fusion::{accesses, backend_segment};
 use crate::liveness::Liveness;
 use crate::memory::{MemoryPlan, lies_in_arena};
 use crate::placement::Placement;
@@ -58,6 +61,29 @@ pub enum Violation {
         device: usize,
         /// The bytes, counted from the start of the storage.
         bytes: Range<usize>,
+    },
+    /// A group of fused nodes that is none.
+    #[error("segment {segment} fuses nodes {nodes:?} of it, {reason}")]
+    Group {
+        /// The segment's index.
+        segment: usize,
+        /// The positions of the nodes in the segment.
+        nodes: Range<usize>,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A group of fused nodes that writes bytes which it reads or writes as other elements too, in
+    /// no order.
+    #[error("{fusion} up to node {node} works on `{touched}` while it writes `{written}` over it")]
+    GroupOverlap {
+        /// The name of the fusion.
+        fusion: &'static str,
+        /// The index of the group's last node.
+        node: usize,
+        /// The name of the storage that it reads or writes.
+        touched: String,
+        /// The name of the storage that it writes over that.
+        written: String,
     },
     /// A copy whose bytes are written before they were read.
     #[error("copy {copy} is written before it is read")]
@@ -118,18 +144,59 @@ pub fn check_segments(
                     });
                 }
             }
-            for value in node.inputs().chain(node.writes()) {
-                if !held.contains(&(value.storage, runs_on)) {
-                    return Err(Violation::ReadsForeign {
-                        node: id.index(),
-                        runs_on: runs_on.index(),
-                        storage: name(value),
-                    });
-                }
+        }
+        for (id, value) in accesses(graph, segment) {
+            if !held.contains(&(value.storage, segment.device)) {
+                let storage = graph.storages().get(value.storage.index());
+                return Err(Violation::ReadsForeign {
+                    node: id.index(),
+                    runs_on: segment.device.index(),
+                    storage: storage.map_or_else(String::new, |storage| storage.name.clone()),
+                });
             }
         }
     }
     in_order(expected.next().map(|(_, id)| id), None)
+}
+
+/// Verifies that groups of fused nodes are apart, follow the table, and that their device has a
+/// kernel for each. Whether their data are right is for [`check_flow`](crate::flow::check_flow).
+pub fn check_groups(
+    graph: &Graph,
+    schedule: &Schedule,
+    devices: &[Arc<dyn Backend>],
+) -> Result<(), Violation> {
+    for (at, segment) in schedule.segments.iter().enumerate() {
+        let mut free_from = 0;
+        for group in &segment.groups {
+            let nodes = segment.nodes.get(group.nodes.clone());
+            let nodes: Vec<NodeRef<'_>> = nodes
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|&id| graph.node(id))
+                .collect();
+            let fused = backend_segment(graph, segment).group(group);
+            let device = devices.get(segment.device.index());
+            let reason = if group.nodes.start < free_from {
+                "some of which another group has"
+            } else if !group.fusion.fits(&nodes) {
+                "which are none of its pattern"
+            } else if group.kept.len() != nodes.len() || group.kept.last() != Some(&true) {
+                "and does not keep the last one's result"
+            } else if device.is_none_or(|device| device.fuses(fused) != Support::Yes) {
+                "for which its device has no kernel"
+            } else {
+                free_from = group.nodes.end;
+                continue;
+            };
+            return Err(Violation::Group {
+                segment: at,
+                nodes: group.nodes.clone(),
+                reason,
+            });
+        }
+    }
+    Ok(())
 }
 
 fn in_order(expected: Option<NodeId>, found: Option<NodeId>) -> Result<(), Violation> {

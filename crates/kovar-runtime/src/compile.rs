@@ -4,15 +4,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, StorageKind};
+use kovar_core::{Graph, NodeId, StorageKind};
 
-use crate::arena::Running;
 use crate::check;
 use crate::error::CompileError;
 use crate::explain::explain;
 use crate::favour::{Favour, Thresholds};
 use crate::flow::check_flow;
 use crate::forecast::{self, Forecast};
+use crate::fusion;
+use crate::holdings::Holdings;
 use crate::homes::Homes;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
@@ -20,7 +21,7 @@ use crate::memory::{self, MemoryPlan};
 use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
 use crate::rates::{Rates, Times};
-use crate::segment::{self, Schedule};
+use crate::segment::{self, Cuts, Schedule};
 use crate::session::Session;
 
 /// How a graph is compiled.
@@ -39,8 +40,12 @@ pub struct Policy {
     pub favour: Favour,
     /// What does not leave the CPU.
     pub thresholds: Thresholds,
+    /// Whether devices may run several nodes as one kernel where they have one.
+    pub fuse: bool,
     /// The most nodes in a segment; with 1, an observed run shows the result of each node.
     pub max_segment_nodes: Option<NonZeroUsize>,
+    /// Nodes that begin a segment, in program order: between segments a run can be broken off.
+    pub segment_starts: Vec<NodeId>,
 }
 
 impl Default for Policy {
@@ -52,7 +57,9 @@ impl Default for Policy {
             rates: Rates::default(),
             favour: Favour::default(),
             thresholds: Thresholds::default(),
+            fuse: true,
             max_segment_nodes: None,
+            segment_starts: Vec::new(),
         }
     }
 }
@@ -65,6 +72,8 @@ pub(crate) struct Passes {
     pub(crate) schedule: Schedule,
     pub(crate) memory: MemoryPlan,
     pub(crate) times: Times,
+    /// Whether a device over its budget gave up nodes.
+    pub(crate) is_crowded: bool,
 }
 
 /// Compiles `graph` for the devices of `session`. The graph stays as it is and can be compiled
@@ -79,7 +88,8 @@ pub fn compile(graph: &Graph, session: &Session, policy: &Policy) -> Result<Plan
     let _span = tracing::debug_span!("compile", nodes).entered();
     let shared = &session.shared;
     let mut guard = shared.acquire_settled()?;
-    let passes = run_passes(graph, session, policy, &guard.running)?;
+    let holdings = Holdings::of(shared, &guard.running);
+    let passes = run_passes(graph, session, policy, &holdings)?;
     let linked = link(shared, &mut guard.running, graph, &passes)?;
     let plan = Plan::new(Arc::clone(shared), graph, passes, linked);
     guard.running.register(plan.downgrade());
@@ -98,15 +108,46 @@ pub fn forecast(
     session: &Session,
     policy: &Policy,
 ) -> Result<Forecast, CompileError> {
-    let shared = &session.shared;
-    let guard = shared.acquire()?;
-    let passes = run_passes(graph, session, policy, &guard.running)?;
-    Ok(Forecast {
-        memory: forecast::memory(shared, graph, &passes),
-        nodes: explain(graph, &passes, session.devices(), session.homes())?,
-        lost_pins: passes.placement.lost_pins().to_vec(),
-        schedule: passes.schedule,
-    })
+    let mut foresight = Foresight::new(session)?;
+    foresight.add(graph, policy)
+}
+
+/// What a session would hold if plans were compiled one after another.
+pub struct Foresight<'s> {
+    session: &'s Session,
+    holdings: Holdings,
+}
+
+impl<'s> Foresight<'s> {
+    /// Begins with what a session holds.
+    ///
+    /// # Errors
+    /// [`CompileError::Busy`].
+    pub fn new(session: &'s Session) -> Result<Self, CompileError> {
+        let shared = &session.shared;
+        let guard = shared.acquire()?;
+        let holdings = Holdings::of(shared, &guard.running);
+        Ok(Self { session, holdings })
+    }
+
+    /// What [`compile`] of a graph would do behind the graphs before, without asking the devices for
+    /// anything.
+    ///
+    /// # Errors
+    /// Those of [`compile`] that are found before any memory is asked for.
+    pub fn add(&mut self, graph: &Graph, policy: &Policy) -> Result<Forecast, CompileError> {
+        let (session, shared) = (self.session, &self.session.shared);
+        let passes = run_passes(graph, session, policy, &self.holdings)?;
+        self.holdings.add(shared, graph, &passes);
+        Ok(Forecast {
+            memory: forecast::memory(shared, graph, &passes),
+            nodes: explain(graph, &passes, session.devices(), session.homes())?,
+            lost_pins: passes.placement.lost_pins().to_vec(),
+            is_crowded: passes.is_crowded,
+            held: self.holdings.sums(shared),
+            schedule: passes.schedule,
+        })
+    }
 }
 
 /// The passes before backend compilation. If a device would hold more than its budget, it keeps as
@@ -115,7 +156,7 @@ fn run_passes(
     graph: &Graph,
     session: &Session,
     policy: &Policy,
-    running: &Running,
+    holdings: &Holdings,
 ) -> Result<Passes, CompileError> {
     let shared = &session.shared;
     shared.weights().check(graph)?;
@@ -127,20 +168,31 @@ fn run_passes(
     }
     let (devices, homes) = (session.devices(), session.homes());
     let plan = |limits: &[usize]| place_and_plan(graph, devices, homes, policy, limits);
-    let over = |passes: &Passes, running: &Running| {
-        forecast::over_budget(shared, running, graph, passes, homes)
-    };
+    let over =
+        |passes: &Passes, holdings: &Holdings| holdings.over_budget(shared, graph, passes, homes);
+    let mut unfused = policy.clone();
+    unfused.fuse = false;
     let mut limits = vec![usize::MAX; devices.len()];
     // At first what fits an empty arena, so that a graph that fitted once does so again; then what
     // fits beside the arena that there is.
-    let empty = Running::new(devices.len());
-    let mut searches = vec![[&empty, running].into_iter(); devices.len()];
+    let empty = holdings.without_arenas();
+    let mut searches = vec![[&empty, holdings].into_iter(); devices.len()];
     loop {
-        let passes = plan(&limits)?;
-        let Some((device, excess)) = over(&passes, running).into_iter().next() else {
+        let mut passes = plan(&limits)?;
+        let Some((device, excess)) = over(&passes, holdings).into_iter().next() else {
             warn_of_lost_pins(&passes.placement, policy)?;
+            passes.is_crowded = limits.iter().any(|&limit| limit != usize::MAX);
             return Ok(passes);
         };
+        // What a group touches lives longer, which may be what does not fit.
+        if policy.fuse {
+            let mut passes = place_and_plan(graph, devices, homes, &unfused, &limits)?;
+            if over(&passes, holdings).is_empty() {
+                warn_of_lost_pins(&passes.placement, policy)?;
+                passes.is_crowded = limits.iter().any(|&limit| limit != usize::MAX);
+                return Ok(passes);
+            }
+        }
         let at = device.index();
         let search = searches.get_mut(at).and_then(Iterator::next);
         let (Some(beside), Some(&limit)) = (search, limits.get(at)) else {
@@ -186,12 +238,19 @@ pub(crate) fn place_and_plan(
         limits,
     };
     let placement = placement::place(graph, &liveness, devices, &rules)?;
-    let most = policy.max_segment_nodes;
-    let schedule = segment::schedule(graph, &liveness, &placement, most);
+    let cuts = Cuts {
+        max_nodes: policy.max_segment_nodes,
+        starts: &policy.segment_starts,
+    };
+    let mut schedule = segment::schedule_with(graph, &liveness, &placement, cuts);
+    if policy.fuse {
+        fusion::fuse(graph, &liveness, devices, &mut schedule);
+    }
     let reuse = policy.reuse_memory;
     let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
     if policy.check_plan {
         check::check_segments(graph, &liveness, &placement, &schedule)?;
+        check::check_groups(graph, &schedule, devices)?;
         check::check_memory(graph, &placement, &schedule, &memory)?;
         check_flow(graph, &liveness, &placement, &schedule, &memory)?;
     }
@@ -201,5 +260,6 @@ pub(crate) fn place_and_plan(
         schedule,
         memory,
         times: Times::new(&policy.rates, devices),
+        is_crowded: false,
     })
 }

@@ -1,6 +1,7 @@
-//! The estimated time of a placement: what the nodes take on their devices and what the copies
-//! between devices take.
+//! The estimated time of a placement: what the nodes take on their devices, what the copies between
+//! devices take, and what it takes to launch each segment.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
@@ -28,6 +29,14 @@ struct Flow {
     bytes: usize,
 }
 
+/// Nodes of two units next to each other in program order: on different devices, the second begins a
+/// segment.
+#[derive(Debug)]
+struct Seam {
+    units: [usize; 2],
+    count: usize,
+}
+
 /// What the time of a placement is computed from.
 #[derive(Debug)]
 pub(crate) struct Costs<'t> {
@@ -38,6 +47,9 @@ pub(crate) struct Costs<'t> {
     flows: Vec<Flow>,
     /// By unit, the flows that it takes part in.
     flows_of: Vec<Vec<usize>>,
+    seams: Vec<Seam>,
+    /// By unit, the seams that it is at.
+    seams_of: Vec<Vec<usize>>,
 }
 
 impl<'t> Costs<'t> {
@@ -56,10 +68,39 @@ impl<'t> Costs<'t> {
             compute: vec![f64::INFINITY; n_units * devices.len()],
             flows: Vec::new(),
             flows_of: vec![Vec::new(); n_units],
+            seams: Vec::new(),
+            seams_of: vec![Vec::new(); n_units],
         };
         costs.add_compute(graph, liveness, devices, classes, homes);
         costs.add_flows(graph, liveness, classes, homes);
         costs
+    }
+
+    /// Counts launches, too.
+    pub(crate) fn add_seams(&mut self, liveness: &Liveness, classes: &Classes) {
+        let mut known: HashMap<[usize; 2], usize> = HashMap::new();
+        let units = (0..liveness.nodes().len()).filter_map(|position| classes.unit_at(position));
+        let units: Vec<usize> = units.collect();
+        for pair in units.windows(2) {
+            let &[before, after] = pair else { continue };
+            if before == after {
+                continue;
+            }
+            let units = [before, after];
+            let at = *known.entry(units).or_insert_with(|| {
+                let at = self.seams.len();
+                self.seams.push(Seam { units, count: 0 });
+                for unit in units {
+                    if let Some(seams) = self.seams_of.get_mut(unit) {
+                        seams.push(at);
+                    }
+                }
+                at
+            });
+            if let Some(seam) = self.seams.get_mut(at) {
+                seam.count += 1;
+            }
+        }
     }
 
     /// The time of the nodes of a unit; a weight that has its home elsewhere crosses the link.
@@ -211,9 +252,15 @@ impl<'t> Costs<'t> {
         time.copied().unwrap_or(f64::INFINITY)
     }
 
-    /// What any copy between two devices takes at least, in nanoseconds.
+    /// What it takes at least to go on on another device, in nanoseconds.
     pub(crate) fn crossing(&self, from: DeviceId, to: DeviceId) -> f64 {
-        self.times.copy(Some(from), to, 0)
+        self.times.copy(Some(from), to, 0) + self.times.launch(to)
+    }
+
+    fn seam_time(&self, seam: &Seam, devices: &[DeviceId]) -> f64 {
+        let [before, after] = seam.units.map(|unit| devices.get(unit).copied());
+        let launched = after.filter(|_| before != after);
+        launched.map_or(0.0, |device| seam.count as f64 * self.times.launch(device))
     }
 
     fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
@@ -239,7 +286,11 @@ impl<'t> Costs<'t> {
         let own = devices.get(unit).map_or(0.0, |&d| self.compute(unit, d));
         let flows = self.flows_of.get(unit).into_iter().flatten();
         let flows = flows.filter_map(|&at| self.flows.get(at));
-        own + flows.map(|flow| self.flow_time(flow, devices)).sum::<f64>()
+        let flows = flows.map(|flow| self.flow_time(flow, devices));
+        let seams = self.seams_of.get(unit).into_iter().flatten();
+        let seams = seams.filter_map(|&at| self.seams.get(at));
+        let seams = seams.map(|seam| self.seam_time(seam, devices));
+        own + flows.sum::<f64>() + seams.sum::<f64>()
     }
 
     /// The time of all units, in nanoseconds.
@@ -247,6 +298,9 @@ impl<'t> Costs<'t> {
         let units = devices.iter().enumerate();
         let compute: f64 = units.map(|(unit, &d)| self.compute(unit, d)).sum();
         let flows = self.flows.iter();
-        compute + flows.map(|flow| self.flow_time(flow, devices)).sum::<f64>()
+        let flows = flows.map(|flow| self.flow_time(flow, devices));
+        let seams = self.seams.iter();
+        let seams = seams.map(|seam| self.seam_time(seam, devices));
+        compute + flows.sum::<f64>() + seams.sum::<f64>()
     }
 }

@@ -49,6 +49,11 @@ impl DeviceSet {
         Self(self.0 & other.0)
     }
 
+    /// The devices that are in either set.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The devices that are not in the other set.
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

@@ -1,5 +1,6 @@
 //! Why each node runs where it does.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::alias::{Unit, classify};
 use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::error::{CompileError, Refusal};
+use crate::fusion::groups;
 use crate::homes::Homes;
 use crate::pins::granted;
 
@@ -75,6 +77,19 @@ pub struct NodeReport {
     pub why: Why,
     /// The devices that cannot run it, and why.
     pub refusals: Vec<Refusal>,
+    /// The group that it runs in, if it is fused with others.
+    pub fused: Option<FusedIn>,
+}
+
+/// A node's part in a group of fused nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FusedIn {
+    /// The name of the fusion.
+    pub fusion: &'static str,
+    /// The group's first node.
+    pub first: NodeId,
+    /// Whether the node's result is written to memory.
+    pub kept: bool,
 }
 
 /// A report of each needed node, in program order.
@@ -84,6 +99,7 @@ pub(crate) fn explain(
     devices: &[Arc<dyn Backend>],
     homes: &Homes,
 ) -> Result<Vec<NodeReport>, CompileError> {
+    let fused = fused_in(graph, passes);
     let classes = classify(graph, &passes.liveness, devices)?;
     let mut reports = Vec::with_capacity(passes.liveness.nodes().len());
     for (position, &id) in passes.liveness.nodes().iter().enumerate() {
@@ -142,9 +158,32 @@ pub(crate) fn explain(
             is_fastest,
             why,
             refusals,
+            fused: fused.get(&id).copied(),
         });
     }
     Ok(reports)
+}
+
+/// The group of each fused node.
+fn fused_in(graph: &Graph, passes: &Passes) -> HashMap<NodeId, FusedIn> {
+    let mut fused = HashMap::new();
+    for (_, group) in groups(graph, &passes.schedule) {
+        let Some(&first) = group.nodes.first() else {
+            continue;
+        };
+        for (&id, &kept) in group.nodes.iter().zip(group.kept) {
+            let fusion = group.fusion.name();
+            fused.insert(
+                id,
+                FusedIn {
+                    fusion,
+                    first,
+                    kept,
+                },
+            );
+        }
+    }
+    fused
 }
 
 /// The first node of a unit that a device does not support.

@@ -5,21 +5,50 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use kovar_core::{Graph, NodeRef, StorageId, StorageKind};
+use kovar_core::backend::SegmentPart;
+use kovar_core::fusion::FusedNodes;
+use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
 use crate::check::Violation;
 use crate::device::DeviceId;
+use crate::fusion::{backend_segment, is_same_window};
 use crate::intervals::Intervals;
 use crate::liveness::{Liveness, writes_whole_span};
 use crate::memory::MemoryPlan;
 use crate::placement::Placement;
 use crate::segment::{Schedule, Step};
+use crate::transfer::Limit;
 
 /// Who wrote a byte: the node at a position, or the world before the run.
 type Writer = Option<usize>;
 
 /// What is in a byte of memory.
-type Mark = (StorageId, Writer);
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    storage: StorageId,
+    writer: Writer,
+    /// Within which it is there, if the copy that brought it has one.
+    limit: Option<Limit>,
+}
+
+impl Mark {
+    fn new(storage: StorageId, writer: Writer) -> Self {
+        Self {
+            storage,
+            writer,
+            limit: None,
+        }
+    }
+}
+
+/// What is read of a storage.
+#[derive(Clone)]
+struct Read {
+    storage: StorageId,
+    bytes: Range<usize>,
+    /// Within which it matters, if not everywhere.
+    limit: Option<Limit>,
+}
 
 /// Memory that is not shared with other memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +110,8 @@ pub fn check_flow(
                 }
                 marks.clear(bytes);
                 for (part, mark) in read.remove(&at).ok_or(Violation::NotRead { copy: at })? {
+                    let limit = mark.limit.or(copy.limit);
+                    let mark = Mark { limit, ..mark };
                     marks.set(base + part.start..base + part.end, mark);
                 }
             }
@@ -93,16 +124,34 @@ pub fn check_flow(
                 let Some(segment) = schedule.segments.get(at) else {
                     continue;
                 };
-                for id in &segment.nodes {
-                    if let Some(node) = graph.node(*id) {
-                        flow.run(node, liveness, position, segment.device)?;
+                for part in backend_segment(graph, segment).parts() {
+                    match part {
+                        SegmentPart::Node(id) => {
+                            if let Some(node) = graph.node(id) {
+                                flow.run(node, liveness, position, segment.device)?;
+                            }
+                            position += 1;
+                        }
+                        SegmentPart::Group(group) => {
+                            flow.run_group(&group, liveness, position, segment.device)?;
+                            position += group.nodes.len();
+                        }
                     }
-                    position += 1;
                 }
             }
         }
     }
     flow.end()
+}
+
+impl Read {
+    fn all(storage: StorageId, bytes: Range<usize>) -> Self {
+        Self {
+            storage,
+            bytes,
+            limit: None,
+        }
+    }
 }
 
 impl Flow<'_> {
@@ -133,7 +182,7 @@ impl Flow<'_> {
             }
             if storage.kind == StorageKind::State {
                 let marks = self.found.entry(Region::State(id)).or_default();
-                marks.set(0..storage.bytes, (id, None));
+                marks.set(0..storage.bytes, Mark::new(id, None));
             }
         }
         for replica in &schedule.replicas {
@@ -150,7 +199,7 @@ impl Flow<'_> {
         let bytes = self.graph.storages().get(id.index()).map_or(0, |s| s.bytes);
         let (region, base) = self.place(id, device)?;
         let marks = self.found.entry(region).or_default();
-        marks.set(base..base + bytes, (id, None));
+        marks.set(base..base + bytes, Mark::new(id, None));
         Ok(())
     }
 
@@ -162,43 +211,170 @@ impl Flow<'_> {
         device: DeviceId,
     ) -> Result<(), Violation> {
         let index = liveness.nodes().get(position).map(|id| id.index());
-        for input in node.inputs() {
-            let weight = node.storage_of(input).kind == StorageKind::Weight;
-            if !weight || self.placement.is_streamed(input.storage, device) {
-                self.expect(index, input.storage, input.byte_span(), device)?;
-            }
+        for (i, input) in node.inputs().enumerate() {
+            self.read(index, (node, i), input, device)?;
         }
         for value in node.writes() {
-            let span = value.byte_span();
-            if !writes_whole_span(node) {
-                self.expect(index, value.storage, span.clone(), device)?;
+            self.expect_rest(index, node, value, device)?;
+            self.write(value, position, device)?;
+            self.advance(value, position);
+        }
+        Ok(())
+    }
+
+    /// The nodes of a group at one time: what one of them reads from memory is there before any of
+    /// them writes, and no written byte is read or written as another element.
+    fn run_group(
+        &mut self,
+        group: &FusedNodes<'_>,
+        liveness: &Liveness,
+        first: usize,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let index = |position: usize| liveness.nodes().get(position).map(|id| id.index());
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.expect_rest(index(position), node, value, device)?;
             }
-            let (region, base) = self.place(value.storage, device)?;
-            let mark = (value.storage, Some(position));
-            let marks = self.found.entry(region).or_default();
-            marks.set(base + span.start..base + span.end, mark);
-            if let Some(expected) = self.expected.get_mut(value.storage.index()) {
-                expected.set(span, Some(position));
+        }
+        for (i, node) in group.iter().enumerate() {
+            let result = node.output();
+            let mut later = group.iter().skip(i + 1);
+            let cut = later.find(|later| {
+                let written = later.output();
+                written.overlaps(result) && !is_same_window(result, written, *later)
+            });
+            if let Some(later) = cut {
+                return Err(self.overlap(group, result, later.output()));
+            }
+        }
+        for ((node, link, _), position) in group.linked().zip(first..) {
+            for (i, input) in node.inputs().enumerate() {
+                if Some(i) != link {
+                    self.read(index(position), (node, i), input, device)?;
+                    self.check_apart(group, input, device)?;
+                }
+            }
+            for value in node.writes() {
+                self.advance(value, position);
+            }
+        }
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.write(value, position, device)?;
             }
         }
         Ok(())
     }
 
-    /// Compares the bytes that a node, or the caller after the run, reads with those expected.
-    fn expect(
+    /// Verifies that a group writes no byte of what it reads, except for elements over themselves.
+    fn check_apart(
         &self,
-        node: Option<usize>,
-        storage: StorageId,
-        bytes: Range<usize>,
+        group: &FusedNodes<'_>,
+        read: &Value,
         device: DeviceId,
     ) -> Result<(), Violation> {
+        let bytes = |value: &Value| {
+            let (region, base) = self.place(value.storage, device)?;
+            let span = value.byte_span();
+            Ok::<_, Violation>((region, base + span.start..base + span.end))
+        };
+        if !self.is_in_memory(read.storage, device) {
+            return Ok(());
+        }
+        let (region, span) = bytes(read)?;
+        for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+            let written = node.output();
+            let (other, over) = bytes(written)?;
+            let overlap = other == region && over.start < span.end && span.start < over.end;
+            if overlap && !is_same_window(read, written, node) {
+                return Err(self.overlap(group, read, written));
+            }
+        }
+        Ok(())
+    }
+
+    fn overlap(&self, group: &FusedNodes<'_>, touched: &Value, written: &Value) -> Violation {
+        Violation::GroupOverlap {
+            fusion: group.fusion.name(),
+            node: group.nodes.last().map_or(0, |id| id.index()),
+            touched: self.name(touched.storage),
+            written: self.name(written.storage),
+        }
+    }
+
+    /// Whether a storage is followed: weights that stay on a device are not.
+    fn is_in_memory(&self, storage: StorageId, device: DeviceId) -> bool {
+        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        kind != Some(StorageKind::Weight) || self.placement.is_streamed(storage, device)
+    }
+
+    /// The bytes of an operand that a node reads must be right.
+    fn read(
+        &self,
+        index: Option<usize>,
+        (node, operand): (NodeRef<'_>, usize),
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        if !self.is_in_memory(value.storage, device) {
+            return Ok(());
+        }
+        let read = Read {
+            storage: value.storage,
+            bytes: value.byte_span(),
+            limit: Limit::of(node, operand, value),
+        };
+        self.expect(index, read, device)
+    }
+
+    /// The bytes that a node leaves alone must be right.
+    fn expect_rest(
+        &self,
+        index: Option<usize>,
+        node: NodeRef<'_>,
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        match writes_whole_span(node) {
+            true => Ok(()),
+            false => self.expect(index, Read::all(value.storage, value.byte_span()), device),
+        }
+    }
+
+    /// Program order has the node at a position write a value.
+    fn advance(&mut self, value: &Value, position: usize) {
+        if let Some(expected) = self.expected.get_mut(value.storage.index()) {
+            expected.set(value.byte_span(), Some(position));
+        }
+    }
+
+    /// A kernel writes the value of the node at a position.
+    fn write(&mut self, value: &Value, position: usize, device: DeviceId) -> Result<(), Violation> {
+        let (region, base) = self.place(value.storage, device)?;
+        let (span, mark) = (value.byte_span(), Mark::new(value.storage, Some(position)));
+        let marks = self.found.entry(region).or_default();
+        marks.set(base + span.start..base + span.end, mark);
+        Ok(())
+    }
+
+    /// Compares the bytes that a node, or the caller after the run, reads with those expected.
+    fn expect(&self, node: Option<usize>, read: Read, device: DeviceId) -> Result<(), Violation> {
+        let Read {
+            storage,
+            bytes,
+            limit,
+        } = read;
         let (region, base) = self.place(storage, device)?;
         let expected = self.expected.get(storage.index());
         for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
             let found = self.found.get(&region);
             let found =
                 found.map_or_else(Vec::new, |f| f.within(base + part.start..base + part.end));
-            let right = found.iter().filter(|(_, mark)| *mark == (storage, writer));
+            let right = found.iter().filter(|(_, mark)| {
+                let limited = mark.limit.is_none() || mark.limit == limit;
+                limited && (mark.storage, mark.writer) == (storage, writer)
+            });
             if right.map(|(part, _)| part.len()).sum::<usize>() != part.len() {
                 return Err(Violation::Stale {
                     node,
@@ -218,7 +394,7 @@ impl Flow<'_> {
             };
             let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
             if kept && storage.bytes > 0 {
-                self.expect(None, id, 0..storage.bytes, home)?;
+                self.expect(None, Read::all(id, 0..storage.bytes), home)?;
             }
         }
         Ok(())

@@ -1,18 +1,14 @@
 //! What a plan asks of its devices, known before anything is made.
 
-use std::sync::Arc;
-
 use kovar_core::backend::Backend;
 use kovar_core::{Graph, Storage, StorageKind};
 
-use crate::arena::Running;
 use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::explain::NodeReport;
-use crate::homes::Homes;
 use crate::pins::LostPin;
 use crate::segment::Schedule;
-use crate::session::Shared;
+use crate::session::{DeviceUse, Shared};
 use crate::weights::{WeightUses, weight_uses};
 
 /// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
@@ -35,7 +31,8 @@ pub struct PlanMemory {
     pub readback: usize,
     /// Outputs that the device has at the end of a run, for the host to read, in bytes.
     pub outputs: usize,
-    /// What the programs hold for themselves, in bytes; not known before they are compiled.
+    /// What the programs hold for themselves, in bytes; before they are compiled, what the device
+    /// estimates.
     pub programs: usize,
 }
 
@@ -50,6 +47,11 @@ pub struct Forecast {
     pub schedule: Schedule,
     /// The pins that could not be followed.
     pub lost_pins: Vec<LostPin>,
+    /// Whether nodes are elsewhere than they would be, because a device is over its budget.
+    pub is_crowded: bool,
+    /// What the session holds once this plan and those that were forecast before it are made, by
+    /// device, but for what programs hold for themselves.
+    pub held: Vec<DeviceUse>,
 }
 
 /// A session that would ask for more than a device's budget.
@@ -92,46 +94,29 @@ pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<Pla
             outputs: kept(graph, passes, StorageKind::Output, device)
                 .map(|storage| storage.bytes)
                 .sum(),
-            programs: 0,
+            programs: scratch(graph, passes, device, backend.as_ref()),
         })
         .collect()
 }
 
-/// The devices that would hold more than their budgets once the plan is made.
-pub(crate) fn over_budget(
-    shared: &Shared,
-    running: &Running,
-    graph: &Graph,
-    passes: &Passes,
-    homes: &Homes,
-) -> Vec<(DeviceId, OverBudget)> {
-    let (weights, made) = (shared.weights(), shared.states());
-    let uses = weight_uses(graph, passes);
-    let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
-    each.zip(passes.memory.arenas())
-        .filter_map(|((device, backend), arena)| {
-            let budget = homes.budget_of(device)?;
-            let backend: &Arc<dyn Backend> = backend;
-            let at = device.index();
-            let fresh = on(&uses, device)
-                .filter(|weight| !weights.is_prepared(&weight.storage.name, device))
-                .map(|weight| weights.bytes_of(weight, backend.as_ref()) as u64);
-            let fresh_states = states(graph, passes, device)
-                .filter(|(name, _)| made.get(name).is_err())
-                .map(|(_, bytes)| bytes as u64);
-            let over = OverBudget {
-                device: backend.info().id.clone(),
-                weights: weights.prepared_bytes(at) as u64 + fresh.sum::<u64>(),
-                states: made.bytes(at) as u64 + fresh_states.sum::<u64>(),
-                arena: running.grown_bytes(at, &arena.chunks) as u64,
-                staging: staging(backend.as_ref()),
-                budget,
-            };
-            let held = [over.weights, over.states, over.arena, over.staging];
-            let total = held.into_iter().fold(0, u64::saturating_add);
-            (total > budget).then_some((device, over))
-        })
-        .collect()
+impl OverBudget {
+    /// All that the device would hold, in bytes.
+    pub fn total(&self) -> u64 {
+        let held = [self.weights, self.states, self.arena, self.staging];
+        held.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// What a device estimates that its programs take for themselves.
+fn scratch(graph: &Graph, passes: &Passes, device: DeviceId, backend: &dyn Backend) -> usize {
+    let segments = passes.schedule.segments.iter();
+    let nodes = segments.filter(|segment| segment.device == device);
+    let nodes = nodes.flat_map(|segment| &segment.nodes);
+    let nodes = nodes.filter_map(|&id| graph.node(id));
+    nodes
+        .map(|node| backend.scratch_bytes(node))
+        .max()
+        .unwrap_or(0)
 }
 
 fn on<'u, 'g>(
@@ -147,7 +132,7 @@ pub(crate) fn staging(backend: &dyn Backend) -> u64 {
 }
 
 /// The states that have their home on a device, with the bytes that are asked for.
-fn states<'g>(
+pub(crate) fn states<'g>(
     graph: &'g Graph,
     passes: &Passes,
     device: DeviceId,

@@ -4,7 +4,8 @@
 //! [`Session`], which holds the weights and the states that all its plans share. A plan is run any
 //! number of times. The passes are modules of their own: [`liveness`] finds the needed nodes,
 //! [`alias`] what must be on one device, [`placement`] the devices, [`segment`] the segments and the
-//! copies between them, [`memory`] where each storage lies; [`check`] and [`flow`] verify what they
+//! copies between them, [`fusion`] what of a segment is one kernel, [`memory`] where each storage
+//! lies; [`check`] and [`flow`] verify what they
 //! made. Where devices have budgets, [`spread`](spread()) chooses homes before.
 
 pub mod alias;
@@ -16,8 +17,11 @@ mod device;
 pub mod error;
 mod explain;
 mod favour;
+mod flight;
 pub mod flow;
 mod forecast;
+pub mod fusion;
+mod holdings;
 mod homes;
 mod host_slice;
 mod intervals;
@@ -41,10 +45,10 @@ mod states;
 mod transfer;
 mod weights;
 
-pub use compile::{Policy, compile, forecast};
+pub use compile::{Foresight, Policy, compile, forecast};
 pub use device::{DeviceId, DeviceSet};
 pub use error::{CompileError, RunError, SessionError};
-pub use explain::{NodeReport, Why};
+pub use explain::{FusedIn, NodeReport, Why};
 pub use favour::{Favour, Thresholds};
 pub use forecast::{Forecast, OverBudget, PlanMemory};
 pub use homes::{Homes, Pin};
@@ -59,5 +63,5 @@ pub use rates::{DeviceRates, LinkRates, MeasureError, Rates, measure};
 pub use session::{DeviceUse, Session};
 pub use spread::{layer_of, spread};
 pub use states::StateInfo;
-pub use transfer::Copy;
+pub use transfer::{Copy, Limit};
 pub use weights::WeightInfo;

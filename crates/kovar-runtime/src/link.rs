@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kovar_core::backend::{self, Binding, Buffer, MemoryMap, Program};
+use kovar_core::backend::{Binding, Buffer, MemoryMap, Program};
 use kovar_core::{Graph, HostBytes, StorageId};
 
 use crate::arena::Running;
@@ -10,6 +10,7 @@ use crate::check::Violation;
 use crate::compile::Passes;
 use crate::device::DeviceId;
 use crate::error::CompileError;
+use crate::fusion::backend_segment;
 use crate::session::Shared;
 use crate::settle::settle;
 
@@ -117,10 +118,7 @@ fn make(
             device: segment.device.index(),
         };
         let map = linked.maps.get(segment.device.index());
-        let nodes = backend::Segment {
-            graph,
-            nodes: &segment.nodes,
-        };
+        let nodes = backend_segment(graph, segment);
         let program = backend.compile(nodes, map.ok_or(no_memory)?)?;
         linked.programs.push(program);
     }

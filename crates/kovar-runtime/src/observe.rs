@@ -2,18 +2,19 @@
 
 use std::ops::ControlFlow;
 
-use kovar_core::backend::{Backend, Program};
+use kovar_core::backend::{Backend, Fence, Program};
 use kovar_core::{Graph, NodeId, Value};
 
 use crate::device::DeviceId;
 use crate::error::RunError;
+use crate::fusion::backend_segment;
 use crate::link::Linked;
+use crate::segment::Segment;
 
 /// A segment that was just queued.
 pub struct Evaluated<'r> {
     pub(crate) graph: &'r Graph,
-    pub(crate) nodes: &'r [NodeId],
-    pub(crate) device: DeviceId,
+    pub(crate) segment: &'r Segment,
     pub(crate) backend: &'r dyn Backend,
     pub(crate) program: &'r dyn Program,
     pub(crate) linked: &'r Linked,
@@ -32,12 +33,12 @@ impl<'r> Evaluated<'r> {
 
     /// The segment's nodes, in program order.
     pub fn nodes(&self) -> &'r [NodeId] {
-        self.nodes
+        &self.segment.nodes
     }
 
     /// The device that runs them.
     pub fn device(&self) -> DeviceId {
-        self.device
+        self.segment.device
     }
 
     /// The kernel that runs each node.
@@ -54,13 +55,31 @@ impl<'r> Evaluated<'r> {
         Ok(queue.wait(queue.fence()?)?)
     }
 
+    /// The point behind the segment in its device's queue.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn fence(&self) -> Result<Fence, RunError> {
+        Ok(self.backend.queue().fence()?)
+    }
+
+    /// Waits for the work before a fence of the segment's device.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn wait_for(&self, fence: Fence) -> Result<(), RunError> {
+        Ok(self.backend.queue().wait(fence)?)
+    }
+
     /// Waits for the segment and reads the elements of a value that one of its nodes read or
     /// wrote, row-major without gaps. An earlier node's value may have been overwritten by a
-    /// later node of the segment; segments of one node have no later ones.
+    /// later node of the segment, and one within a group of fused nodes may never be in memory;
+    /// segments of one node have neither.
     ///
     /// # Errors
     /// [`RunError::NotReadable`] for a value that is not in memory there, a device's.
     pub fn read(&self, value: &Value) -> Result<Vec<u8>, RunError> {
+        self.check_written(value)?;
         let bytes = self.read_span(value)?;
         if value.layout.is_contiguous() {
             return Ok(bytes);
@@ -81,6 +100,7 @@ impl<'r> Evaluated<'r> {
     /// [`RunError::NotReadable`] for a value that is not in memory there or whose elements are not
     /// as many bytes, a device's.
     pub fn replace(&self, value: &Value, elements: &[u8]) -> Result<(), RunError> {
+        self.check_written(value)?;
         let span = value.byte_span();
         if span.is_empty() {
             return Ok(());
@@ -104,10 +124,29 @@ impl<'r> Evaluated<'r> {
         if bytes.len() != span.len() {
             return Err(not_readable(value));
         }
-        let binding = self.linked.binding(self.device, value.storage);
+        let binding = self.linked.binding(self.device(), value.storage);
         let binding = binding.ok_or_else(|| not_readable(value))?;
         let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
         Ok(queue.write(&binding.buffer, offset, bytes)?)
+    }
+
+    /// Refuses a value with elements of a fused node's result that is not written to memory.
+    fn check_written(&self, value: &Value) -> Result<(), RunError> {
+        let segment = backend_segment(self.graph, self.segment);
+        let mut groups = self.segment.groups.iter().map(|group| segment.group(group));
+        let missing = groups.any(|group| {
+            let mut results = group.iter().map(|node| node.output());
+            results.any(|result| {
+                result.overlaps(value) && !group.writes().any(|written| written == result)
+            })
+        });
+        match missing {
+            true => Err(RunError::NotReadable {
+                index: value.storage.index(),
+                reason: "it only exists within a group of fused nodes",
+            }),
+            false => Ok(()),
+        }
     }
 
     /// The bytes from a value's first element to its last.
@@ -116,7 +155,7 @@ impl<'r> Evaluated<'r> {
         if span.is_empty() {
             return Ok(Vec::new());
         }
-        let binding = self.linked.binding(self.device, value.storage);
+        let binding = self.linked.binding(self.device(), value.storage);
         let binding = binding.ok_or_else(|| not_readable(value))?;
         let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
         Ok(queue.read(&binding.buffer, offset, span.len())?.wait()?)

@@ -1,5 +1,6 @@
 //! What a run left to read.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -20,14 +21,14 @@ use crate::settle::settle;
 pub struct Outputs<'p> {
     plan: &'p Plan,
     linked: Arc<Linked>,
-    guard: RunGuard<'p>,
+    guard: RefCell<RunGuard<'p>>,
     /// What became of the run, once all devices are done with it.
     outcome: OnceLock<Result<(), RunError>>,
 }
 
 impl Drop for Outputs<'_> {
     fn drop(&mut self) {
-        self.guard.running.unsettled = self.outcome.get().is_none();
+        self.guard.get_mut().running.unsettled = self.outcome.get().is_none();
     }
 }
 
@@ -52,7 +53,7 @@ impl<'p> Outputs<'p> {
         Self {
             plan,
             linked,
-            guard,
+            guard: RefCell::new(guard),
             outcome: OnceLock::new(),
         }
     }
@@ -83,7 +84,7 @@ impl<'p> Outputs<'p> {
         self.read_as(value, Some(DType::I32), bytemuck::cast_slice_mut(elements))
     }
 
-    /// Queues a read behind the run without waiting for it. An error of the run on the value's
+    /// Queues a read behind the run without waiting for it, but for what crosses between devices. An error of the run on the value's
     /// device comes back with the bytes and is not told by [`wait`](Self::wait) too.
     ///
     /// # Errors
@@ -93,8 +94,21 @@ impl<'p> Outputs<'p> {
         let Some((backend, binding)) = window.bound else {
             return Ok(Box::new(NoBytes));
         };
+        if let Err(error) = self.finish() {
+            return self
+                .outcome
+                .get_or_init(|| Err(error))
+                .clone()
+                .and(Ok(Box::new(NoBytes)));
+        }
         let offset = binding.offset + window.start;
         Ok(backend.queue().read(&binding.buffer, offset, window.len)?)
+    }
+
+    /// Queues what is left of the run and of those before it.
+    fn finish(&self) -> Result<(), RunError> {
+        let mut guard = self.guard.borrow_mut();
+        Ok(guard.running.finish(&self.plan.shared)?)
     }
 
     /// Waits until the run is done on all devices, and returns its first error, each time, or that
@@ -104,8 +118,11 @@ impl<'p> Outputs<'p> {
     /// A device's.
     pub fn wait(&self) -> Result<(), RunError> {
         let devices = &self.plan.shared.devices;
-        let outcome = self.outcome.get_or_init(|| Ok(settle(devices)?));
-        outcome.clone()
+        let settled = || {
+            self.finish()?;
+            Ok(settle(devices)?)
+        };
+        self.outcome.get_or_init(settled).clone()
     }
 
     fn read_as(&self, id: ValueId, asked: Option<DType>, bytes: &mut [u8]) -> Result<(), RunError> {
@@ -140,6 +157,9 @@ impl<'p> Outputs<'p> {
         if let Some(outcome) = self.outcome.get() {
             outcome.clone()?;
             return Ok(read(bytes)?);
+        }
+        if let Err(error) = self.finish() {
+            return self.outcome.get_or_init(|| Err(error)).clone();
         }
         // The read itself waits for the device that has the value.
         let devices = self.plan.shared.devices.iter();

@@ -196,7 +196,12 @@ pub fn place(
         vec![DeviceId::FIRST; candidates.len()]
     } else {
         let times = Times::new(rules.rates, devices);
-        let costs = Costs::new(graph, liveness, devices, &classes, homes, &times);
+        let mut costs = Costs::new(graph, liveness, devices, &classes, homes, &times);
+        // Under a limit a device is to keep what fits, even where all would be better together on
+        // another.
+        if rules.limits.iter().all(|&limit| limit == usize::MAX) {
+            costs.add_seams(liveness, &classes);
+        }
         choose(&costs, &candidates, devices.len())
     };
     let mut placement = owners(graph, &classes, &chosen, homes, lost_pins);

@@ -3,25 +3,24 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, Weak};
 
-use kovar_core::backend::ReadTicket;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
 use crate::arena::Running;
 use crate::check::Violation;
 use crate::compile::Passes;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, DeviceSet};
 use crate::error::{CompileError, RunError};
 use crate::explain::{NodeReport, explain};
+use crate::flight::{Flight, StepFailure, Tickets};
 use crate::forecast::{self, PlanMemory};
+use crate::fusion;
 use crate::host_slice::HostSlice;
 use crate::link::{Linked, link};
 use crate::observe::{Evaluated, Observer};
 use crate::outputs::Outputs;
 use crate::pins::LostPin;
-use crate::segment::{Schedule, Step};
+use crate::segment::{Schedule, Segment, Step};
 use crate::session::{Shared, lock};
-use crate::settle::settle;
-use crate::transfer::Copy;
 
 /// A graph compiled for the devices of a session, to be run any number of times.
 pub struct Plan {
@@ -44,7 +43,12 @@ pub(crate) struct PlanCore {
     pub(crate) graph: Graph,
     pub(crate) passes: Passes,
     inputs: Vec<StorageId>,
-    steps: Vec<Step>,
+    /// With the device on whose queue each is.
+    steps: Vec<(Step, DeviceId)>,
+    /// By step, the devices of it and of those behind it.
+    devices_from: Vec<DeviceSet>,
+    /// By segment, in nanoseconds.
+    estimates: Vec<f64>,
     kernels: Vec<NodeKernel>,
     memory: Vec<PlanMemory>,
     /// Empty after the session's arena grew. Only touched by who has the right to run.
@@ -52,6 +56,76 @@ pub(crate) struct PlanCore {
 }
 
 impl PlanCore {
+    pub(crate) fn steps(&self) -> &[(Step, DeviceId)] {
+        &self.steps
+    }
+
+    /// The devices of a step and of those behind it.
+    pub(crate) fn devices_from(&self, step: usize) -> DeviceSet {
+        self.devices_from.get(step).copied().unwrap_or_default()
+    }
+
+    /// The estimated time of a segment, in nanoseconds.
+    pub(crate) fn estimate_ns(&self, segment: usize) -> f64 {
+        self.estimates.get(segment).copied().unwrap_or(0.0)
+    }
+
+    pub(crate) fn no_tickets(&self) -> Tickets {
+        let copies = self.passes.schedule.copies.len();
+        std::iter::repeat_with(|| None).take(copies).collect()
+    }
+
+    /// Queues a step; a copy's write waits for its bytes.
+    pub(crate) fn queue(
+        &self,
+        shared: &Shared,
+        linked: &Linked,
+        step: Step,
+        scalars: &[i32],
+        tickets: &mut Tickets,
+    ) -> Result<(), StepFailure> {
+        let schedule = &self.passes.schedule;
+        match step {
+            Step::Launch(at) => {
+                let launched = schedule.segments.get(at).zip(linked.programs().get(at));
+                if let Some((segment, program)) = launched {
+                    let queue = shared.backend(segment.device)?.queue();
+                    queue.launch(program.as_ref(), scalars)?;
+                }
+            }
+            Step::Upload(at) => {
+                let upload = schedule.uploads.get(at).zip(linked.uploads().get(at));
+                if let Some((upload, (bytes, to))) = upload {
+                    let queue = shared.backend(upload.device)?.queue();
+                    queue.write(&to.buffer, to.offset, bytes.as_slice())?;
+                }
+            }
+            Step::Read(at) | Step::Write(at) => {
+                let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
+                let Some((copy, ticket)) = copy else {
+                    return Ok(());
+                };
+                let bytes = copy.bytes_of(scalars);
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                let reads = matches!(step, Step::Read(_));
+                let device = if reads { copy.from } else { copy.to };
+                let binding = linked.binding(device, copy.storage);
+                let binding = binding.ok_or(Violation::NotRead { copy: at })?;
+                let queue = shared.backend(device)?.queue();
+                let offset = binding.offset + bytes.start;
+                if reads {
+                    *ticket = Some(queue.read(&binding.buffer, offset, bytes.len())?);
+                } else {
+                    let read = ticket.take().ok_or(Violation::NotRead { copy: at })?;
+                    queue.write(&binding.buffer, offset, &read.wait()?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Lets go of the arena.
     pub(crate) fn unlink(&self) {
         *lock(&self.linked) = None;
@@ -62,12 +136,15 @@ impl Plan {
     pub(crate) fn new(shared: Arc<Shared>, graph: &Graph, passes: Passes, linked: Linked) -> Self {
         let inputs = graph.storage_ids().zip(graph.storages());
         let inputs = inputs.filter(|(_, storage)| storage.kind == StorageKind::Input);
+        let steps = steps(&passes.schedule);
         let core = PlanCore {
             graph: graph.clone(),
             inputs: inputs.map(|(id, _)| id).collect(),
+            estimates: estimates(&shared, graph, &passes),
             kernels: kernels(&passes, &linked),
             memory: memory(&shared, graph, &passes, &linked),
-            steps: passes.schedule.steps(),
+            devices_from: devices_from(&steps),
+            steps,
             passes,
             linked: Mutex::new(Some(Arc::new(linked))),
         };
@@ -97,9 +174,10 @@ impl Plan {
     }
 
     /// Runs the plan. Every input of the graph is given once, whole, by a value on its storage;
-    /// `scalars` holds the graph's run-time scalars by id. The work is queued on the devices, and
-    /// the outputs can be read from what is returned. While that is held, no other run of the
-    /// session begins.
+    /// `scalars` holds the graph's run-time scalars by id. The work is queued on the devices, as far
+    /// as it does not have to wait for bytes of another device; the rest follows with later runs and
+    /// at the latest when something is waited for. The outputs can be read from what is returned.
+    /// While that is held, no other run of the session begins.
     ///
     /// # Errors
     /// What is wrong with the inputs and scalars is found before anything runs. Errors of the
@@ -129,105 +207,91 @@ impl Plan {
         self.check_inputs(inputs)?;
         self.check_scalars(scalars)?;
         let mut guard = self.shared.acquire()?;
-        if let Some(error) = guard.running.failed.take() {
-            return Err(error.into());
+        if let Some(failure) = guard.running.failed.take() {
+            return Err(failure.into());
         }
-        match self.queue_all(&mut guard.running, inputs, scalars, observer) {
+        match self.begin(&mut guard.running, inputs, scalars, observer) {
             Ok(linked) => Ok(Outputs::new(self, linked, guard)),
             Err(error) => {
                 // The error that counts is the first; the next run is not blamed for the others.
-                let _ = settle(&self.shared.devices);
-                guard.running.unsettled = false;
+                let _ = guard.running.settle(&self.shared);
                 Err(error)
             }
         }
     }
 
-    /// Queues all steps of a run.
-    fn queue_all(
+    /// Queues a run as far as it can be without waiting, if it is observed to its end.
+    fn begin(
         &self,
         running: &mut Running,
         inputs: &[(ValueId, HostSlice<'_>)],
         scalars: &[i32],
-        mut observer: Option<&mut Observer<'_>>,
+        observer: Option<&mut Observer<'_>>,
     ) -> Result<Arc<Linked>, RunError> {
-        let linked = lock(&self.core.linked).clone();
-        let linked = match linked {
-            Some(linked) => linked,
-            None => {
-                let core = &self.core;
-                let again = link(&self.shared, running, &core.graph, &core.passes)
-                    .map_err(|error| RunError::Relink(Box::new(error)))?;
-                let again = Arc::new(again);
-                *lock(&core.linked) = Some(again.clone());
-                again
-            }
-        };
+        let linked = self.linked(running)?;
+        let copies = !self.core.passes.schedule.copies.is_empty();
+        if observer.is_none() && (copies || !running.flights.is_empty()) {
+            let inputs = inputs.iter().map(|(value, data)| {
+                let storage = self.input_storage(*value)?;
+                Ok((storage, data.bytes().to_vec()))
+            });
+            let inputs = inputs.collect::<Result<_, RunError>>()?;
+            let flight = Flight::new(&self.core, linked.clone(), inputs, scalars);
+            running.flights.push(&self.shared, flight)?;
+            return Ok(linked);
+        }
+        running.flights.finish(&self.shared)?;
         for (value, data) in inputs {
             self.write_input(&linked, *value, data.bytes())?;
         }
-        let schedule = &self.core.passes.schedule;
-        let mut tickets: Vec<Option<Box<dyn ReadTicket>>> = Vec::new();
-        tickets.resize_with(schedule.copies.len(), || None);
-        for &step in &self.core.steps {
-            match step {
-                Step::Launch(at) => {
-                    let segment = schedule.segments.get(at).zip(linked.programs().get(at));
-                    let Some((segment, program)) = segment else {
-                        continue;
-                    };
-                    let queue = self.shared.backend(segment.device)?.queue();
-                    queue.launch(program.as_ref(), scalars)?;
-                    if let Some(observer) = &mut observer {
-                        let evaluated = Evaluated {
-                            graph: &self.core.graph,
-                            nodes: &segment.nodes,
-                            device: segment.device,
-                            backend: self.shared.backend(segment.device)?.as_ref(),
-                            program: program.as_ref(),
-                            linked: &linked,
-                        };
-                        if observer(&evaluated).is_break() {
-                            return Err(RunError::Cancelled);
-                        }
-                    }
-                }
-                Step::Upload(at) => {
-                    let upload = schedule.uploads.get(at).zip(linked.uploads().get(at));
-                    let Some((upload, (bytes, to))) = upload else {
-                        continue;
-                    };
-                    let queue = self.shared.backend(upload.device)?.queue();
-                    queue.write(&to.buffer, to.offset, bytes.as_slice())?;
-                }
-                Step::Read(at) | Step::Write(at) => {
-                    let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
-                    if let Some((copy, ticket)) = copy {
-                        self.copy(&linked, copy, ticket, at)?;
-                    }
-                }
-            }
-        }
+        let mut tickets = self.core.no_tickets();
+        self.queue_all(&linked, scalars, &mut tickets, observer)?;
         Ok(linked)
     }
 
-    /// The read of a copy, or with its ticket the write.
-    fn copy(
+    /// The programs, made anew after the arena grew.
+    fn linked(&self, running: &mut Running) -> Result<Arc<Linked>, RunError> {
+        let linked = lock(&self.core.linked).clone();
+        if let Some(linked) = linked {
+            return Ok(linked);
+        }
+        running.flights.finish(&self.shared)?;
+        let again = link(&self.shared, running, &self.core.graph, &self.core.passes)
+            .map_err(|error| RunError::Relink(Box::new(error)))?;
+        let again = Arc::new(again);
+        *lock(&self.core.linked) = Some(again.clone());
+        Ok(again)
+    }
+
+    /// Queues all steps of a run.
+    fn queue_all(
         &self,
         linked: &Linked,
-        copy: &Copy,
-        ticket: &mut Option<Box<dyn ReadTicket>>,
-        at: usize,
+        scalars: &[i32],
+        tickets: &mut Tickets,
+        mut observer: Option<&mut Observer<'_>>,
     ) -> Result<(), RunError> {
-        let read = ticket.take();
-        let device = if read.is_some() { copy.to } else { copy.from };
-        let binding = linked.binding(device, copy.storage);
-        let binding = binding.ok_or(Violation::NotRead { copy: at })?;
-        let queue = self.shared.backend(device)?.queue();
-        let offset = binding.offset + copy.bytes.start;
-        match read {
-            Some(read) => queue.write(&binding.buffer, offset, &read.wait()?)?,
-            None => *ticket = Some(queue.read(&binding.buffer, offset, copy.bytes.len())?),
+        let schedule = &self.core.passes.schedule;
+        for &(step, device) in self.core.steps() {
+            self.core
+                .queue(&self.shared, linked, step, scalars, tickets)?;
+            let (Step::Launch(at), Some(observer)) = (step, &mut observer) else {
+                continue;
+            };
+            let launched = schedule.segments.get(at).zip(linked.programs().get(at));
+            let Some((segment, program)) = launched else {
+                continue;
+            };
+            let evaluated = Evaluated {
+                graph: &self.core.graph,
+                segment,
+                backend: self.shared.backend(device)?.as_ref(),
+                program: program.as_ref(),
+                linked,
+            };
+            if observer(&evaluated).is_break() {
+                return Err(RunError::Cancelled);
+            }
         }
         Ok(())
     }
@@ -345,6 +409,11 @@ impl Plan {
         explain(graph, passes, &self.shared.devices, &self.shared.homes)
     }
 
+    /// Whether nodes are elsewhere than they would be, because a device is over its budget.
+    pub fn is_crowded(&self) -> bool {
+        self.core.passes.is_crowded
+    }
+
     /// The pins that could not be followed.
     pub fn lost_pins(&self) -> &[LostPin] {
         self.core.passes.placement.lost_pins()
@@ -357,6 +426,7 @@ impl Plan {
         let mut text = passes.liveness.dump(graph);
         text += &passes.placement.dump(graph, devices);
         text += &passes.schedule.dump(graph, devices);
+        text += &fusion::dump(graph, &passes.schedule);
         text += &passes.memory.dump(graph, devices);
         text += "kernels:\n";
         for kernel in &self.core.kernels {
@@ -380,6 +450,45 @@ impl fmt::Debug for Plan {
     }
 }
 
+/// The steps of a run, each with the device on whose queue it is.
+fn steps(schedule: &Schedule) -> Vec<(Step, DeviceId)> {
+    let device = |step: Step| match step {
+        Step::Launch(at) => Some(schedule.segments.get(at)?.device),
+        Step::Upload(at) => Some(schedule.uploads.get(at)?.device),
+        Step::Read(at) => Some(schedule.copies.get(at)?.from),
+        Step::Write(at) => Some(schedule.copies.get(at)?.to),
+    };
+    let steps = schedule.steps().into_iter();
+    steps
+        .filter_map(|step| Some((step, device(step)?)))
+        .collect()
+}
+
+/// The estimated time of each segment, in nanoseconds.
+fn estimates(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<f64> {
+    let segments = passes.schedule.segments.iter();
+    let estimate = |segment: &Segment| {
+        let backend = shared.devices.get(segment.device.index());
+        let nodes = segment.nodes.iter().filter_map(|&id| graph.node(id));
+        backend.map_or(0.0, |backend| {
+            let times = nodes.map(|node| passes.times.node(segment.device, backend.as_ref(), node));
+            times.sum()
+        })
+    };
+    segments.map(estimate).collect()
+}
+
+fn devices_from(steps: &[(Step, DeviceId)]) -> Vec<DeviceSet> {
+    let mut devices = DeviceSet::default();
+    let mut from: Vec<DeviceSet> = Vec::with_capacity(steps.len());
+    for &(_, device) in steps.iter().rev() {
+        devices.insert(device);
+        from.push(devices);
+    }
+    from.reverse();
+    from
+}
+
 fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
     let segments = passes.schedule.segments.iter().zip(linked.programs());
     segments
@@ -396,6 +505,7 @@ fn kernels(passes: &Passes, linked: &Linked) -> Vec<NodeKernel> {
 
 fn memory(shared: &Shared, graph: &Graph, passes: &Passes, linked: &Linked) -> Vec<PlanMemory> {
     let mut memory = forecast::memory(shared, graph, passes);
+    memory.iter_mut().for_each(|memory| memory.programs = 0);
     for (segment, program) in passes.schedule.segments.iter().zip(linked.programs()) {
         if let Some(memory) = memory.get_mut(segment.device.index()) {
             memory.programs += program.own_bytes();

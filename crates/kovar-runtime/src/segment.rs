@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kovar_core::backend::Backend;
+use kovar_core::fusion::Group;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, Value};
 
 use crate::device::DeviceId;
@@ -13,7 +14,7 @@ use crate::liveness::{Lifetime, Liveness, writes_whole_span};
 use crate::placement::Placement;
 use crate::plural::plural;
 use crate::spread::layer_of;
-use crate::transfer::{Copy, Holders};
+use crate::transfer::{Copy, Holders, Limit};
 
 /// Neighbouring nodes that one device runs one after another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct Segment {
     pub device: DeviceId,
     /// The nodes, in program order.
     pub nodes: Vec<NodeId>,
+    /// Which of them run as one kernel each, in program order; none before
+    /// [`fuse`](crate::fusion::fuse).
+    pub groups: Vec<Group>,
 }
 
 /// Memory of one device for one storage.
@@ -109,6 +113,12 @@ impl Schedule {
         steps
     }
 
+    /// The bytes that cross between devices in a run with these scalars.
+    pub fn copied_bytes(&self, scalars: &[i32]) -> usize {
+        let copies = self.copies.iter();
+        copies.map(|copy| copy.bytes_of(scalars).len()).sum()
+    }
+
     /// One line for each segment and each copy.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let name = |device: DeviceId| {
@@ -158,9 +168,13 @@ impl Schedule {
                 last if last == self.segments.len() => "at last".to_owned(),
                 segment => format!("before {segment}"),
             };
+            let rows = copy.limit.map_or_else(String::new, |limit| {
+                let rows = graph.scalars().get(limit.rows.index());
+                rows.map_or_else(String::new, |rows| format!(", {} rows,", rows.name))
+            });
             let _ = writeln!(
                 text,
-                "  {storage}[{:?}] from {} {after} to {} {before}",
+                "  {storage}[{:?}]{rows} from {} {after} to {} {before}",
                 copy.bytes,
                 name(copy.from),
                 name(copy.to)
@@ -240,15 +254,39 @@ impl<'g> Streams<'g> {
     }
 }
 
-/// Cuts the needed nodes into the longest segments, each run by the owner of what it writes, and
-/// plans the copies. A layer of streamed weights begins a segment of its own, and
-/// no segment has more than `max_nodes` nodes.
+/// Where segments end that could be longer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuts<'c> {
+    /// The most nodes of a segment.
+    pub max_nodes: Option<NonZeroUsize>,
+    /// Nodes that begin a segment, in program order.
+    pub starts: &'c [NodeId],
+}
+
+/// [`schedule_with`] no more than `max_nodes` nodes in a segment.
 pub fn schedule(
     graph: &Graph,
     liveness: &Liveness,
     placement: &Placement,
     max_nodes: Option<NonZeroUsize>,
 ) -> Schedule {
+    let cuts = Cuts {
+        max_nodes,
+        ..Cuts::default()
+    };
+    schedule_with(graph, liveness, placement, cuts)
+}
+
+/// Cuts the needed nodes into the longest segments that `cuts` allows, each run by the owner of what
+/// it writes, and plans the copies. A layer of streamed weights begins a segment of its own.
+pub fn schedule_with(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    cuts: Cuts<'_>,
+) -> Schedule {
+    let max_nodes = cuts.max_nodes;
+    let mut starts = cuts.starts.iter().peekable();
     let mut schedule = Schedule::default();
     let mut replicas = Replicas::default();
     // By segment, the positions of its first and last node.
@@ -269,9 +307,15 @@ pub fn schedule(
             .find(streamed)
             .map(|value| node.storage_of(value));
         let layer = read.map(|weight| layer_of(&weight.name).unwrap_or(&weight.name));
+        // The node of a start may not be needed; then the next one begins a segment.
+        let mut starts_here = false;
+        while starts.next_if(|&&start| start <= id).is_some() {
+            starts_here = true;
+        }
         match schedule.segments.last_mut().zip(extents.last_mut()) {
             Some((segment, extent))
                 if segment.device == device
+                    && !starts_here
                     && max_nodes.is_none_or(|most| segment.nodes.len() < most.get())
                     && streams.fits_segment(layer) =>
             {
@@ -280,7 +324,12 @@ pub fn schedule(
             }
             _ => {
                 let nodes = vec![id];
-                schedule.segments.push(Segment { device, nodes });
+                let groups = Vec::new();
+                schedule.segments.push(Segment {
+                    device,
+                    nodes,
+                    groups,
+                });
                 extents.push((position, position));
                 streams.segment_layer = None;
             }
@@ -294,12 +343,13 @@ pub fn schedule(
             let kind = node.storage_of(value).kind;
             !matches!(kind, StorageKind::Weight | StorageKind::Input)
         };
-        for input in node.inputs() {
+        for (i, input) in node.inputs().enumerate() {
             replicas.touch(input.storage, device, position);
             let holders = holders.get_mut(input.storage.index());
             if let Some(holders) = holders.filter(|_| copied_in(input)) {
                 let copies = &mut schedule.copies;
-                holders.fetch(input.storage, input.byte_span(), device, segment, copies);
+                let needed = (input.byte_span(), Limit::of(node, i, input));
+                holders.fetch(input.storage, needed, device, segment, copies);
             }
         }
         for value in node.writes() {
@@ -310,7 +360,8 @@ pub fn schedule(
             let span = value.byte_span();
             if !writes_whole_span(node) {
                 let copies = &mut schedule.copies;
-                holders.fetch(value.storage, span.clone(), device, segment, copies);
+                let needed = (span.clone(), None);
+                holders.fetch(value.storage, needed, device, segment, copies);
             }
             holders.write(span, device, segment);
         }
@@ -318,7 +369,8 @@ pub fn schedule(
     let end = schedule.segments.len();
     for ((id, storage), holders) in storages().zip(&mut holders) {
         if matches!(storage.kind, StorageKind::State | StorageKind::Output) {
-            holders.fetch(id, 0..storage.bytes, home(id), end, &mut schedule.copies);
+            let needed = (0..storage.bytes, None);
+            holders.fetch(id, needed, home(id), end, &mut schedule.copies);
         }
     }
     let last = liveness.nodes().len().saturating_sub(1);

@@ -1,7 +1,6 @@
 //! Devices with the weights and states that plans share.
 
 use std::fmt;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -90,10 +89,9 @@ impl Shared {
     /// What failed of them is for the next run to tell, not for what is done in between.
     pub(crate) fn acquire_settled(&self) -> Result<RunGuard<'_>, Held> {
         let mut guard = self.acquire()?;
-        if mem::take(&mut guard.running.unsettled)
-            && let Err(error) = settle(&self.devices)
-        {
-            guard.running.failed.get_or_insert(error);
+        let running = &mut guard.running;
+        if running.unsettled {
+            running.failed = running.settle(self).err();
         }
         Ok(guard)
     }
@@ -218,11 +216,21 @@ impl Session {
         Ok(devices
             .map(|(i, device)| DeviceUse {
                 device: device.info().id.clone(),
-                weights: weights.prepared_bytes(i),
+                weights: weights.prepared(i).map(|(_, bytes)| bytes).sum(),
                 states: states.bytes(i),
                 arena: guard.running.bytes(i),
             })
             .collect())
+    }
+
+    /// Waits until the runs so far are done on all devices, and returns the first error of those
+    /// that nobody waited for. No later run tells it again.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`], a device's.
+    pub fn wait(&self) -> Result<(), SessionError> {
+        let mut guard = self.shared.acquire()?;
+        Ok(guard.running.settle(&self.shared)?)
     }
 
     /// Sets a state to zero, as it was at first.
@@ -258,7 +266,8 @@ impl Session {
     /// [`SessionError::UnknownState`], [`SessionError::StateSize`], [`SessionError::Busy`], a
     /// device's.
     pub fn read_state(&self, name: &str, bytes: &mut [u8]) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
+        let mut guard = self.shared.acquire()?;
+        guard.running.finish(&self.shared)?;
         let state = self.shared.states().get(name)?.clone();
         check_size(&state, bytes.len())?;
         self.read(&state, 0, bytes)
@@ -287,7 +296,8 @@ impl Session {
         start: usize,
         bytes: &mut [u8],
     ) -> Result<(), SessionError> {
-        let _guard = self.shared.acquire()?;
+        let mut guard = self.shared.acquire()?;
+        guard.running.finish(&self.shared)?;
         let state = self.shared.states().get(name)?.clone();
         check_range(&state, start, bytes.len())?;
         self.read(&state, start, bytes)

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
+use crate::arena::grow_sizes;
 use crate::compile::{Policy, place_and_plan};
 use crate::device::DeviceId;
 use crate::error::CompileError;
 use crate::forecast::staging;
 use crate::homes::Homes;
+use crate::weights::weight_uses;
 
 /// The layer that a tensor belongs to: its name up to the first part that is a number, such as
 /// `blk.3` of `blk.3.ffn_up.weight`; `None` for tensors outside layers.
@@ -26,15 +28,35 @@ pub fn layer_of(name: &str) -> Option<&str> {
     None
 }
 
+/// Times that homes are chosen anew. What is reserved only grows, and nearly always suffices the second
+/// time.
+const ROUNDS: usize = 8;
+
 /// The weights and states that share a home.
 struct Group<'g> {
     layer: Option<&'g str>,
     members: Vec<StorageId>,
 }
 
+/// What a device needs beside the weights and states that have their homes there.
+#[derive(Clone, Debug, Default)]
+struct Reserved {
+    /// The buffers of the arena that serves all graphs.
+    arena: Vec<usize>,
+    /// Weights that are read there all the same, by name, in bytes.
+    replicas: HashMap<String, usize>,
+}
+
+impl Reserved {
+    fn bytes(&self) -> u64 {
+        let sizes = self.arena.iter().chain(self.replicas.values());
+        sizes.map(|&size| size as u64).sum()
+    }
+}
+
 /// Chooses homes for the weights and states of `graphs` where a device has a budget: layer by
 /// layer in the order of their use, each layer whole on the first device that has room for it
-/// beside the activation memory of all graphs. When a device is full, the layers that follow go to
+/// beside the activation memory of all graphs and the weights that are read on several devices. When a device is full, the layers that follow go to
 /// the next. Pinned tensors are where their pins want them and count there. What fits nowhere
 /// stays with the default. The first graph names the weights and states; streamed weights take
 /// activation memory only.
@@ -50,18 +72,30 @@ pub fn spread(
     let Some(first) = graphs.first().filter(|_| homes.has_budgets()) else {
         return Ok(homes);
     };
-    let mut reserved = vec![0u64; devices.len()];
+    let mut reserved = vec![Reserved::default(); devices.len()];
     let mut chosen = homes.clone();
     // What lies where decides how much activation memory each device takes, and the other way.
-    for _ in 0..3 {
+    for _ in 0..ROUNDS {
         chosen = fill(first, devices, homes.clone(), &reserved);
         let mut enough = true;
         for graph in graphs {
             let passes = place_and_plan(graph, devices, &chosen, policy, &[])?;
             for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
-                let arena = arena.bytes() as u64;
-                enough &= arena <= *reserved;
-                *reserved = arena.max(*reserved);
+                let before = reserved.arena.clone();
+                grow_sizes(&mut reserved.arena, &arena.chunks);
+                enough &= before == reserved.arena;
+            }
+            for weight in weight_uses(graph, &passes) {
+                let (at, storage) = (weight.device.index(), weight.storage);
+                let (Some(reserved), Some(backend)) = (reserved.get_mut(at), devices.get(at))
+                else {
+                    continue;
+                };
+                if chosen.of(storage) != weight.device {
+                    let bytes = backend.prepared_bytes(storage, &weight.uses);
+                    let known = reserved.replicas.insert(storage.name.clone(), bytes);
+                    enough &= known.is_some();
+                }
             }
         }
         if enough {
@@ -72,10 +106,15 @@ pub fn spread(
 }
 
 /// The homes that fit beside `reserved` bytes of each device.
-fn fill(graph: &Graph, devices: &[Arc<dyn Backend>], mut homes: Homes, reserved: &[u64]) -> Homes {
+fn fill(
+    graph: &Graph,
+    devices: &[Arc<dyn Backend>],
+    mut homes: Homes,
+    reserved: &[Reserved],
+) -> Homes {
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
-            let taken = reserved.get(device.index()).copied().unwrap_or(0);
+            let taken = reserved.get(device.index()).map_or(0, Reserved::bytes);
             let budget = homes.budget_of(device)?.saturating_sub(taken);
             let backend = devices.get(device.index())?;
             Some(budget.saturating_sub(staging(backend.as_ref())))

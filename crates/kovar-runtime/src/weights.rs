@@ -94,10 +94,12 @@ impl Weights {
         Some(&self.weights.get(*self.by_name.get(name)?)?.info)
     }
 
-    /// Device memory that the prepared weights of a device take.
-    pub(crate) fn prepared_bytes(&self, device: usize) -> usize {
-        let prepared = self.weights.iter().filter_map(|w| w.prepared.get(device));
-        prepared.flatten().map(Buffer::len).sum()
+    /// The weights that a device has prepared, with the bytes of device memory that they take.
+    pub(crate) fn prepared(&self, device: usize) -> impl Iterator<Item = (&str, usize)> {
+        self.weights.iter().filter_map(move |weight| {
+            let buffer = weight.prepared.get(device)?.as_ref()?;
+            Some((weight.info.name.as_str(), buffer.len()))
+        })
     }
 
     /// Verifies that the session has the weights that `graph` names, as it names them.
@@ -144,12 +146,6 @@ impl Weights {
     pub(crate) fn host(&self, name: &str) -> Option<HostBytes> {
         let weight = self.weights.get(*self.by_name.get(name)?)?;
         Some(weight.host.clone())
-    }
-
-    /// Whether a device has made its form of a weight.
-    pub(crate) fn is_prepared(&self, name: &str, device: DeviceId) -> bool {
-        let weight = self.by_name.get(name).and_then(|&at| self.weights.get(at));
-        weight.is_some_and(|weight| matches!(weight.prepared.get(device.index()), Some(Some(_))))
     }
 
     /// Each device's form of each weight that its segments read, made at its first use. A form is

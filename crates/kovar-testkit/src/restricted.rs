@@ -8,6 +8,7 @@ use kovar_core::backend::{
     WeightUse,
 };
 use kovar_core::error::DeviceError;
+use kovar_core::fusion::FusedNodes;
 use kovar_core::{HostBytes, NodeRef, Storage};
 
 /// A backend that refuses some operations, which it may support.
@@ -47,6 +48,20 @@ impl Backend for Restricted {
 
     fn estimate(&self, node: NodeRef<'_>) -> f64 {
         self.backend.estimate(node)
+    }
+
+    fn fuses(&self, group: FusedNodes<'_>) -> Support {
+        let refused = group
+            .iter()
+            .find(|node| self.refused.contains(&node.op().name()));
+        match refused {
+            Some(node) => self.supports(node),
+            None => self.backend.fuses(group),
+        }
+    }
+
+    fn scratch_bytes(&self, node: NodeRef<'_>) -> usize {
+        self.backend.scratch_bytes(node)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {

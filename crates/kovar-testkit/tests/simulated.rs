@@ -41,10 +41,7 @@ fn memory_and_programs_of_another_device_are_refused() {
     assert!(own.queue().read(&y, 0, 4).is_err());
 
     let (graph, storages, nodes) = graph();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     assert!(foreign(own.compile(segment, &bind(&storages, &x, &y))));
     let own_y = own.alloc(16).unwrap();
     let program = own.compile(segment, &bind(&storages, &x, &own_y)).unwrap();
@@ -60,10 +57,7 @@ fn a_prepared_weight_is_no_plain_memory() {
     assert!(device.queue().read(&weight, 0, 4).is_err());
     assert!(foreign(device.queue().write(&weight, 0, &[0; 4])));
     let y = device.alloc(16).unwrap();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     // `x` is an input, not a weight.
     assert!(foreign(
         device.compile(segment, &bind(&storages, &weight, &y))
@@ -87,10 +81,7 @@ fn a_program_runs_with_the_memory_it_was_compiled_for() {
     let device = SimulatedDevice::default();
     let (graph, storages, nodes) = graph();
     let (x, y) = (device.alloc(16).unwrap(), device.alloc(16).unwrap());
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     let program = device.compile(segment, &bind(&storages, &x, &y)).unwrap();
     let values = [1f32, 2.0, -3.0, 0.5];
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -115,10 +106,7 @@ fn a_scalar_that_is_missing_or_out_of_range_is_refused() {
     let device = SimulatedDevice::default();
     let mut graph = Graph::new();
     graph.scalar("kv_len", 5).unwrap();
-    let segment = Segment {
-        graph: &graph,
-        nodes: &[],
-    };
+    let segment = Segment::unfused(&graph, &[]);
     let program = device.compile(segment, &MemoryMap::new()).unwrap();
     for scalars in [&[][..], &[6], &[-1]] {
         let error = device

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kovar_core::error::GraphError;
 use kovar_core::ops::RopeSpec;
 use kovar_core::ops::dtypes::{FLOATS, WEIGHTS};
-use kovar_core::{DType, Graph, StorageKind, ValueId};
+use kovar_core::{DType, Graph, NodeId, StorageKind, ValueId};
 use kovar_formats::{MetadataError, ModelFile};
 
 use crate::decoder::Decoder;
@@ -53,6 +53,8 @@ pub struct StepGraph {
     /// The tokens that go through a layer together. All parts go through it before any goes
     /// through the next one, so that its weights are read once.
     pub parts: Vec<Range<usize>>,
+    /// The first node of each layer of each part.
+    pub layer_starts: Vec<NodeId>,
     /// I32 `[n_tokens]`: token ids; anything for a token that isn't there.
     pub ids: ValueId,
     /// How the step knows which tokens are there.

@@ -189,8 +189,10 @@ impl Architecture for Decoder {
                 x: g.get_rows(embeddings, ids)?,
             });
         }
+        let mut layer_starts = Vec::with_capacity(self.n_layers * parts.len());
         for index in 0..self.n_layers {
             for tokens in &mut tokens {
+                layer_starts.push(g.next_node());
                 let layer = Layer {
                     decoder: self,
                     weights,
@@ -214,6 +216,7 @@ impl Architecture for Decoder {
         Ok(StepGraph {
             graph,
             parts,
+            layer_starts,
             ids,
             tokens: StepTokens::Positions {
                 positions,

@@ -131,23 +131,25 @@ pub fn generate(
         sampler.accept(token);
     }
     let mut flow = ControlFlow::Continue(());
+    let total = rest.len();
     let mut done = 0;
-    // In between is a look at the caller's wish to stop.
     for chunk in rest.chunks(model.prompt_tokens()) {
-        flow = on_progress(Progress::Prompt {
-            done,
-            total: rest.len(),
-        });
+        let mut go_on = || {
+            flow = on_progress(Progress::Prompt { done, total });
+            flow
+        };
+        let evaluated = model.eval_while(chunk, LogitsOf::Last, &mut logits, &mut go_on);
         if flow.is_break() {
+            // What is left of the chunk counts no more, nor why.
             break;
         }
-        model.eval(chunk, LogitsOf::Last, &mut logits)?;
+        evaluated?;
         done += chunk.len();
     }
+    done = model.tokens().len().saturating_sub(kept);
     // The next prompt often begins like this one, and goes on otherwise than this text does.
     model.checkpoint().map_err(EvalError::from)?;
     if flow.is_continue() {
-        let total = rest.len();
         flow = on_progress(Progress::Prompt { done, total });
     }
     let prompt_time = start.elapsed();

@@ -21,7 +21,9 @@ pub mod tokenizer;
 pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Progress, generate};
 pub use grammar::{Constraint, Grammar, GrammarError, GrammarKind};
 pub use language_model::{LanguageModel, LanguageModelError};
-pub use model::{EvalError, LoadError, LogitsOf, Model, ModelOptions, SavedText, SessionFileError};
+pub use model::{
+    EvalError, LoadError, LogitsOf, Model, ModelForecast, ModelOptions, SavedText, SessionFileError,
+};
 pub use perplexity::{Perplexity, PerplexityError, perplexity};
 pub use sampler::{Sampler, SamplerError, SamplerParams};
 pub use stream::{EmptyStopString, StopMatch, StopStrings, Utf8Stream};

@@ -1,5 +1,8 @@
 //! A language model that is ready to run: weights, caches and compiled steps on one session.
 
+mod brake;
+mod eval;
+mod forecast;
 mod session_file;
 mod snapshot;
 
@@ -13,7 +16,7 @@ use kovar_core::ops::RopeAngles;
 use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
 use kovar_runtime::{
-    CompileError, DeviceId, Forecast, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
+    CompileError, DeviceId, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
     SessionError, compile, forecast, spread,
 };
 
@@ -21,8 +24,9 @@ use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens, Weights,
     read_architecture,
 };
-use crate::chunks::{LONGEST_STEP, next_long_step, next_step, step_within};
+use crate::chunks::step_within;
 
+pub use forecast::ModelForecast;
 pub(crate) use session_file::check_place;
 pub use session_file::{SavedText, SessionFileError};
 
@@ -47,6 +51,10 @@ pub struct ModelOptions {
     /// the steps of a prompt, so where layers are on several devices, a device runs its layers for
     /// one step while the device before it runs the next: smaller steps keep more of them busy.
     pub micro_batch: usize,
+    /// The most tokens whose logits a step gives, 1 or more: where a device has a budget, the layers
+    /// make room for so many rows of logits, and [`LogitsOf::All`] is given in steps of as many
+    /// tokens. Without budgets it makes no difference.
+    pub logit_rows: usize,
 }
 
 /// The largest context that a model gets without being asked to, in tokens.
@@ -59,7 +67,8 @@ impl Default for ModelOptions {
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
             policy: Policy::default(),
-            micro_batch: LARGEST.n_tokens,
+            micro_batch: LONGEST_PART,
+            logit_rows: 1,
         }
     }
 }
@@ -189,6 +198,8 @@ pub struct Model {
     policy: Policy,
     /// The most tokens of a step of one part.
     micro_batch: usize,
+    /// The most tokens of a step that gives the logits of all.
+    logit_rows: usize,
     /// Whether steps that give the last token's logits may have several parts.
     long_steps: bool,
     /// The tokens in the context.
@@ -201,11 +212,26 @@ const LAST: StepShape = StepShape {
     n_outputs: 1,
 };
 
-/// The step that takes the most activation memory.
-const LARGEST: StepShape = StepShape {
-    n_tokens: 512,
-    n_outputs: 1,
-};
+/// The most tokens of a step of one part.
+const LONGEST_PART: usize = 512;
+
+/// Steps of fewer tokens are soon done, so nothing looks whether to break them off.
+const INTERRUPTED_FROM: usize = 128;
+
+/// The steps of one part that take the most activation memory.
+fn largest(micro_batch: usize, logit_rows: usize) -> impl Iterator<Item = StepShape> {
+    let shape = |n_tokens, n_outputs| StepShape {
+        n_tokens,
+        n_outputs,
+    };
+    let rows = logit_rows.min(micro_batch);
+    let shapes = [
+        shape(micro_batch, 0),
+        shape(micro_batch, 1),
+        shape(rows, rows),
+    ];
+    shapes.into_iter().filter(|shape| *shape != LAST)
+}
 
 /// How the context of a model comes back to an earlier token.
 enum Context {
@@ -257,33 +283,6 @@ impl Model {
         Ok(model)
     }
 
-    /// What [`load`](Self::load) and steps of up to `n_tokens` tokens would ask of the devices.
-    /// Nothing is loaded.
-    ///
-    /// # Errors
-    /// See [`LoadError`].
-    pub fn forecast(
-        file: impl Into<ModelFile>,
-        devices: Vec<Arc<dyn Backend>>,
-        options: &ModelOptions,
-        n_tokens: usize,
-    ) -> Result<(Graph, Forecast), LoadError> {
-        let model = Self::unloaded(file.into(), devices, options)?;
-        if let Some(context) = model.context_len().filter(|&context| n_tokens > context) {
-            return Err(LoadError::StepTokens {
-                tokens: n_tokens,
-                context,
-            });
-        }
-        let shape = StepShape {
-            n_tokens: model.next_step(n_tokens.max(1)),
-            n_outputs: 1,
-        };
-        let graph = model.graph(shape)?.graph;
-        let forecast = forecast(&graph, &model.session, &model.policy);
-        Ok((graph, forecast.map_err(StepError::from)?))
-    }
-
     /// A model of which no weight is prepared and no cache made.
     fn unloaded(
         file: ModelFile,
@@ -301,20 +300,18 @@ impl Model {
             dtype: options.cache_dtype,
         };
         let micro_batch = step_within(options.micro_batch);
+        let logit_rows = step_within(options.logit_rows).min(micro_batch);
         let mut homes = options.homes.clone();
         if homes.has_budgets() {
             let weights = Weights::new(&file);
             let graph = |shape| architecture.step(&weights, shape, caches);
-            let last = graph(LAST).map_err(StepError::from)?.graph;
-            let largest = StepShape {
-                n_tokens: micro_batch,
-                ..LARGEST
-            };
-            let largest = graph(largest).map_err(StepError::from)?.graph;
-            homes = spread(&[&last, &largest], &devices, homes, &options.policy)
-                .map_err(StepError::from)?;
+            let shapes = std::iter::once(LAST).chain(largest(micro_batch, logit_rows));
+            let graphs = shapes.map(|shape| Ok(graph(shape)?.graph));
+            let graphs: Vec<Graph> = graphs.collect::<Result<_, StepError>>()?;
+            let graphs: Vec<&Graph> = graphs.iter().collect();
+            homes = spread(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
         }
-        let long_steps = homes.has_streamed();
+        let (long_steps, has_budgets) = (homes.has_streamed(), homes.has_budgets());
         let session = Session::with_homes(devices, homes)?;
         for tensor in file.tensors() {
             let bytes = tensor.bytes().map_err(|source| LoadError::Tensor {
@@ -332,7 +329,7 @@ impl Model {
                 checkpoint: None,
             },
         };
-        Ok(Self {
+        let mut model = Self {
             file,
             architecture,
             context,
@@ -341,9 +338,28 @@ impl Model {
             caches,
             policy: options.policy.clone(),
             micro_batch,
+            logit_rows: if has_budgets { logit_rows } else { micro_batch },
             long_steps,
             tokens: Vec::new(),
-        })
+        };
+        model.long_steps |= model.streams_by_choice()?;
+        Ok(model)
+    }
+
+    /// Whether a step of a prompt is best done where not all of its weights are, so that some cross to
+    /// their devices in every step.
+    fn streams_by_choice(&self) -> Result<bool, StepError> {
+        if self.session.devices().len() < 2 || self.long_steps {
+            return Ok(false);
+        }
+        let shape = StepShape {
+            n_tokens: self.micro_batch,
+            n_outputs: 0,
+        };
+        let graph = self.graph(shape)?.graph;
+        // What is wrong with it is told by the steps that are compiled.
+        let plan = forecast(&graph, &self.session, &self.policy);
+        Ok(plan.is_ok_and(|plan| !plan.schedule.uploads.is_empty()))
     }
 
     /// The file that the model came from.
@@ -422,89 +438,12 @@ impl Model {
         self.truncate(kept)
     }
 
-    /// Appends `tokens` to the context and replaces `logits` by the logits asked for, row by row,
-    /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens, or if weights are
-    /// streamed and only the last token's logits are asked for, of up to 4096: then all tokens of
-    /// a step go through a layer, 512 together, before they go through the next one, so that
-    /// weights cross to their devices once a step.
-    ///
-    /// # Errors
-    /// See [`EvalError`]. If a step fails, the tokens of the steps before it are in the context; of
-    /// a recurrent model those that [`truncate`](Self::truncate) can go back to.
-    pub fn eval(
+    /// Takes the tokens of steps that ran into the context.
+    fn finish<E: Into<EvalError>>(
         &mut self,
         tokens: &[u32],
-        logits_of: LogitsOf,
-        logits: &mut Vec<f32>,
+        run: Result<(), E>,
     ) -> Result<(), EvalError> {
-        self.check(tokens)?;
-        logits.clear();
-        let mut rest = tokens;
-        while !rest.is_empty() {
-            let n_tokens = match logits_of {
-                LogitsOf::Last => self.next_step(rest.len()),
-                LogitsOf::All => self.next_short_step(rest.len()),
-            };
-            let (now, later) = rest.split_at(n_tokens.min(rest.len()));
-            let n_outputs = match logits_of {
-                LogitsOf::All => n_tokens,
-                LogitsOf::Last if later.is_empty() => 1,
-                LogitsOf::Last => 0,
-            };
-            let shape = StepShape {
-                n_tokens,
-                n_outputs,
-            };
-            self.bring_states()?;
-            let mut step = match self.steps.remove(&shape) {
-                Some(step) => step,
-                None => match self.compile(shape) {
-                    Err(error) if self.long_steps && is_too_large(&error) => {
-                        tracing::debug!("steps of at most 512 tokens: {error}");
-                        self.long_steps = false;
-                        continue;
-                    }
-                    compiled => compiled?,
-                },
-            };
-            if step.graph.parts.len() > 1 {
-                // There are as many kinds of long steps as lengths of texts.
-                self.steps.retain(|_, kept| kept.graph.parts.len() == 1);
-            }
-            let run = self.run(&mut step, now, logits, None);
-            self.steps.insert(shape, step);
-            self.finish(now, run)?;
-            rest = later;
-        }
-        Ok(())
-    }
-
-    /// The tokens of the next step for `remaining` tokens of which the last one's logits are asked
-    /// for.
-    fn next_step(&self, remaining: usize) -> usize {
-        match self.long_steps {
-            true => next_long_step(remaining),
-            false => self.next_short_step(remaining),
-        }
-    }
-
-    fn next_short_step(&self, remaining: usize) -> usize {
-        next_step(remaining.min(self.micro_batch))
-    }
-
-    /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
-    /// in many short ones between which nobody waits.
-    pub(crate) fn prompt_tokens(&self) -> usize {
-        let in_micro_batches =
-            self.session.devices().len() > 1 && self.micro_batch < LARGEST.n_tokens;
-        match self.long_steps || in_micro_batches {
-            true => LONGEST_STEP,
-            false => LARGEST.n_tokens,
-        }
-    }
-
-    /// Takes the tokens of a step that ran into the context.
-    fn finish(&mut self, tokens: &[u32], run: Result<(), RunError>) -> Result<(), EvalError> {
         if let Err(error) = run {
             if let Context::States { held, .. } = &mut self.context {
                 *held = None;
@@ -556,15 +495,17 @@ impl Model {
     ) -> Result<(), EvalError> {
         self.check(tokens)?;
         self.bring_states()?;
-        let mut policy = self.policy.clone();
-        policy.max_segment_nodes = Some(NonZeroUsize::MIN);
         let shape = StepShape {
             n_tokens: self.next_step(tokens.len()),
             n_outputs: 1,
         };
-        let mut step = self.compile_with(shape, &policy)?;
+        let graph = self.graph(shape)?;
+        let mut policy = self.policy_of(&graph, shape);
+        policy.max_segment_nodes = Some(NonZeroUsize::MIN);
+        let mut step = self.compile_with(shape, graph, &policy)?;
         let tokens = tokens.get(..shape.n_tokens).unwrap_or(tokens);
-        let run = self.run(&mut step, tokens, &mut Vec::new(), Some(observer));
+        let now = (self.tokens.len(), tokens);
+        let run = self.run(&mut step, now, &mut Vec::new(), Some(observer));
         self.finish(tokens, run)
     }
 
@@ -573,12 +514,28 @@ impl Model {
         Ok(self.architecture.step(&weights, shape, self.caches)?)
     }
 
-    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
-        self.compile_with(shape, &self.policy)
+    /// How a step is compiled: where it takes long, each layer of each part is a segment, so that the
+    /// step can be broken off in between.
+    fn policy_of(&self, graph: &StepGraph, shape: StepShape) -> Policy {
+        let mut policy = self.policy.clone();
+        if shape.n_tokens >= INTERRUPTED_FROM {
+            policy.segment_starts.clone_from(&graph.layer_starts);
+        }
+        policy
     }
 
-    fn compile_with(&self, shape: StepShape, policy: &Policy) -> Result<Step, StepError> {
+    fn compile(&self, shape: StepShape) -> Result<Step, StepError> {
         let graph = self.graph(shape)?;
+        let policy = self.policy_of(&graph, shape);
+        self.compile_with(shape, graph, &policy)
+    }
+
+    fn compile_with(
+        &self,
+        shape: StepShape,
+        graph: StepGraph,
+        policy: &Policy,
+    ) -> Result<Step, StepError> {
         let plan = compile(&graph.graph, &self.session, policy)?;
         let (n_positions, row_len) = match &self.context {
             Context::Caches { rope } => (shape.n_tokens, rope.row_len()),
@@ -597,12 +554,13 @@ impl Model {
         })
     }
 
-    /// Runs `step` over `tokens`, at most as many as its shape has, to its end on all devices, and
-    /// appends its logits.
+    /// Queues `step` over `tokens`, at most as many as its shape has, which are those from position
+    /// `first` on. If it gives logits, waits for this step and all before it on all devices, and
+    /// appends them.
     fn run(
         &self,
         step: &mut Step,
-        tokens: &[u32],
+        (first, tokens): (usize, &[u32]),
         logits: &mut Vec<f32>,
         observer: Option<&mut Observer<'_>>,
     ) -> Result<(), RunError> {
@@ -612,7 +570,7 @@ impl Model {
             graph,
             inputs,
         } = step;
-        let (first, valid) = (self.tokens.len(), tokens.len());
+        let valid = tokens.len();
         let ids = tokens.iter().map(|&id| id as i32);
         fill(&mut inputs.ids, ids, 0);
         if let (1, [row]) = (shape.n_outputs, inputs.rows.as_mut_slice()) {
@@ -639,8 +597,8 @@ impl Model {
             given.push((*rope_table, HostSlice::f32(&inputs.rope_table)));
         }
         let Some(output) = graph.outputs else {
-            let outputs = plan.run_observed(&given, &scalars, observer)?;
-            return outputs.wait();
+            plan.run_observed(&given, &scalars, observer)?;
+            return Ok(());
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
         let outputs = plan.run_observed(&given, &scalars, observer)?;
@@ -656,10 +614,7 @@ impl Model {
 }
 
 /// Whether a step needs more memory than there is or may be used.
-fn is_too_large(error: &StepError) -> bool {
-    let StepError::Compile(error) = error else {
-        return false;
-    };
+fn is_too_large(error: &CompileError) -> bool {
     matches!(
         error,
         CompileError::OverBudget(_) | CompileError::Device(DeviceError::OutOfMemory { .. })

@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 
 use crate::model::{EvalError, LogitsOf, Model};
 
-/// Tokens whose logits are taken together, which bounds the memory that they need.
-const SCORED_AT_ONCE: usize = 128;
+/// Tokens whose logits are taken together, which bounds the memory that they need: the
+/// [`logit_rows`](crate::ModelOptions::logit_rows) of a model that is to have room for it under a
+/// budget.
+pub const SCORED_AT_ONCE: usize = 128;
 
 /// The fewest tokens of a chunk: one of them is context, one is scored from it, and the first of the
 /// second half is context too.

@@ -183,8 +183,10 @@ impl Architecture for Rwkv7 {
             let x = self.norm(g, weights, "token_embd_norm", x)?;
             tokens.push((part.len(), n_valid, x, None));
         }
+        let mut layer_starts = Vec::with_capacity(self.n_layers * parts.len());
         for index in 0..self.n_layers {
             for (n_tokens, n_valid, x, first_value) in &mut tokens {
+                layer_starts.push(g.next_node());
                 let block = Block {
                     model: self,
                     weights,
@@ -207,6 +209,7 @@ impl Architecture for Rwkv7 {
         Ok(StepGraph {
             graph,
             parts,
+            layer_starts,
             ids,
             tokens: StepTokens::Count,
             outputs,

@@ -182,7 +182,7 @@ fn layers_that_exceed_a_budget_go_to_the_next_device() {
         ..ModelOptions::default()
     };
     let file = Gguf::open(&path).unwrap();
-    let (_, forecast) = Model::forecast(file, devices(2), &options, 1).unwrap();
+    let forecast = Model::forecast(file, devices(2), &options, 1).unwrap().plan;
     let step = model
         .plans()
         .find(|plan| plan.schedule() == &forecast.schedule)
@@ -313,7 +313,9 @@ fn a_long_step_that_a_budget_has_no_room_for_goes_in_short_ones() {
             ..ModelOptions::default()
         };
         let file = Gguf::open(&path).unwrap();
-        let (_, forecast) = Model::forecast(file, devices(1), &options, n_tokens).unwrap();
+        let forecast = Model::forecast(file, devices(1), &options, n_tokens)
+            .unwrap()
+            .plan;
         let memory = &forecast.memory[0];
         (memory.weights + memory.states + memory.arena) as u64
     };

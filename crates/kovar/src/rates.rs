@@ -169,6 +169,7 @@ mod tests {
             bytes_per_ns: 0.1 + figure,
         };
         DeviceRates {
+            launch_ns: figure,
             dispatch_ns: figure,
             float_flops_per_ns: Some(1.0 / 3.0 + figure),
             quantized_flops_per_ns: None,

@@ -68,6 +68,10 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub placement: PlacementArgs,
+
+    /// Tokens whose logits a step gives, as far as budgets are concerned.
+    #[arg(skip = 1usize)]
+    pub logit_rows: usize,
 }
 
 impl RunArgs {
@@ -91,6 +95,7 @@ impl RunArgs {
             homes: self.placement.homes(devices)?,
             policy: self.placement.policy(devices),
             micro_batch: micro_batch.unwrap_or(ModelOptions::default().micro_batch),
+            logit_rows: self.logit_rows,
         })
     }
 }

@@ -53,6 +53,10 @@ pub struct PlacementArgs {
     #[arg(long)]
     pub strict: bool,
 
+    /// Run every operation by itself, even where a device has one kernel for several.
+    #[arg(long)]
+    pub no_fusion: bool,
+
     /// Verify every plan before it is used.
     #[arg(long)]
     pub check_plan: bool,
@@ -181,6 +185,7 @@ impl PlacementArgs {
             min_elements: self.min_elements,
         };
         policy.strict = self.strict;
+        policy.fuse = !self.no_fusion;
         policy.check_plan |= self.check_plan;
         policy
     }

@@ -114,11 +114,12 @@ fn speeds(rates: &DeviceRates) -> String {
         format!("{:.1} GB/s behind {microseconds:.1} us", link.bytes_per_ns)
     };
     format!(
-        "  products  {} quantised, {} float\n  reading   {:.1} GB/s\n  dispatch  {:.2} us\n  \
-         upload    {}\n  download  {}\n",
+        "  products  {} quantised, {} float\n  reading   {:.1} GB/s\n  launch    {:.2} us\n  \
+         dispatch  {:.2} us\n  upload    {}\n  download  {}\n",
         flops(rates.quantized_flops_per_ns),
         flops(rates.float_flops_per_ns),
         rates.read_bytes_per_ns,
+        rates.launch_ns / 1e3,
         rates.dispatch_ns / 1e3,
         link(rates.upload),
         link(rates.download),

@@ -17,8 +17,9 @@ use crate::{load, output};
 /// Show where each operation of a model runs and why.
 ///
 /// One line for each operation of a step: the name of what it writes, the device, the kernel, the
-/// estimated and the measured time, and what decided. The model is loaded and runs one step of the
-/// token 0, operation by operation, so that the times hold what it takes to begin one.
+/// estimated and the measured time, the fusion that it is a part of, and what decided. The model is loaded and runs one step of the
+/// token 0, operation by operation, so that the times hold what it takes to begin one, and fused
+/// operations show their own kernels.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
@@ -60,10 +61,21 @@ struct Node {
     kernel: &'static str,
     estimated_ns: f64,
     measured_ns: Option<u64>,
+    /// The group of operations that one kernel runs, if it is in one.
+    fused: Option<Fused>,
     /// Whether no device that can run it is estimated to be faster.
     fastest: bool,
     why: String,
     refusals: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Fused {
+    fusion: &'static str,
+    /// The group's first node.
+    first: usize,
+    /// Whether the result is written to memory.
+    written: bool,
 }
 
 /// What running a node showed.
@@ -85,9 +97,16 @@ impl Explain {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let file = load::open(&self.run.model.model)?;
-        let (graph, forecast) =
-            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        let forecast = |tokens: u32| {
+            let file = load::open(&self.run.model.model)?;
+            load::forecast(file, devices.clone(), &options, &self.run, tokens)
+        };
+        let mut foreseen = forecast(self.tokens)?;
+        if foreseen.shape.n_outputs == 0 {
+            // The first step alone, with the logits behind it, is what is then run.
+            foreseen = forecast(u32::try_from(foreseen.shape.n_tokens)?)?;
+        }
+        let (graph, forecast) = (foreseen.graph, foreseen.plan);
         let pattern = Pattern::new(&self.node);
         let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
         let nodes: Vec<&NodeReport> = forecast.nodes.iter().filter(wanted).collect();
@@ -153,6 +172,11 @@ fn describe(node: &NodeReport, ids: &[String], ran: &HashMap<NodeId, Ran>) -> No
         kernel: ran.map_or("", |ran| ran.kernel),
         estimated_ns: node.estimate_ns,
         measured_ns: ran.map(|ran| u64::try_from(ran.time.as_nanos()).unwrap_or(u64::MAX)),
+        fused: node.fused.map(|part| Fused {
+            fusion: part.fusion,
+            first: part.first.index(),
+            written: part.kept,
+        }),
         fastest: node.is_fastest,
         why: node.why.to_string(),
         refusals: refusals
@@ -170,6 +194,7 @@ fn text(report: &Report) -> String {
         "kernel",
         ">estimated",
         ">measured",
+        "fusion",
         "why",
     ]);
     let time = |nanoseconds: f64| format!("{:.1} us", nanoseconds / 1e3);
@@ -188,6 +213,10 @@ fn text(report: &Report) -> String {
             time(node.estimated_ns),
             node.measured_ns
                 .map_or_else(String::new, |ns| time(ns as f64)),
+            node.fused.as_ref().map_or_else(String::new, |part| {
+                let within = if part.written { "" } else { ", not written" };
+                format!("{} from {}{within}", part.fusion, part.first)
+            }),
             why,
         ]);
     }

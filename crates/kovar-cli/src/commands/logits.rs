@@ -94,6 +94,9 @@ impl Logits {
         if self.top.is_none() && !self.json {
             self.top = Some(DEFAULT_TOP);
         }
+        if !self.last {
+            self.run.logit_rows = CHUNK.min(self.ids.0.len());
+        }
         let mut model = load::model(file, &self.run)?;
         let positions = self.positions(&mut model)?;
         if self.json {

@@ -94,6 +94,7 @@ impl Perplexity {
             cache_type: self.cache_type,
             device: self.device.clone(),
             placement: self.placement.clone(),
+            logit_rows: perplexity::SCORED_AT_ONCE,
         };
         let mut loaded = load::language_model(file, &run, self.quiet)?;
         let encode = EncodeOptions {

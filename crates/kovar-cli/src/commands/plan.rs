@@ -1,28 +1,34 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kovar::runtime::{Forecast, NodeReport, Why};
-use kovar::{Graph, StorageKind};
+use kovar::runtime::{NodeReport, Why};
+use kovar::text::ModelForecast;
 use serde::Serialize;
 
 use crate::args::{RunArgs, whole};
-use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, load, output};
 
 /// Show what a model would ask of the devices, before anything is loaded.
 ///
 /// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
-/// the segments of a step and the bytes that cross between devices; and the operations whose
-/// device was not chosen for its speed, with the reason. The activations of the devices are shared by all
-/// steps, the largest of which decides.
+/// the segments of a step and the bytes that cross between devices; the operations that one kernel
+/// runs together; and the operations whose
+/// device was not chosen for its speed, with the reason. The memory is what evaluating so many tokens asks
+/// for, the step of one token that follows among it: activations are shared by all steps, the largest of which
+/// decides. Segments, copies and operations are those of its first step.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens of the step: up to 512, with --stream up to 4096.
+    /// Tokens to evaluate. They go in steps of up to 512, where weights are streamed of up to 4096.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = whole(1u32..=4096))]
     tokens: u32,
+
+    /// Tokens whose logits are asked for together: `perplexity` and `logits` ask for 128.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1u32..=512))]
+    logits: u32,
 
     /// Print JSON.
     #[arg(long)]
@@ -45,9 +51,14 @@ struct Report {
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
+    /// Of a step behind an empty context.
     copied_bytes: usize,
+    /// Of a step that fills the context.
+    copied_bytes_at_most: usize,
     uploads: usize,
     uploaded_bytes: usize,
+    /// Operations that one kernel runs together.
+    fused: Vec<Fused>,
     /// Outputs that the host reads.
     output_bytes: usize,
     other_reasons: Vec<Reason>,
@@ -64,9 +75,22 @@ struct Device {
     /// What the device holds for bytes on their way to it and back.
     upload_ring: usize,
     readback: usize,
+    /// What its programs hold for themselves, by estimate.
+    programs: usize,
     total: usize,
     segments: usize,
     operations: usize,
+}
+
+/// The groups of a fusion on a device.
+#[derive(Serialize)]
+struct Fused {
+    fusion: &'static str,
+    device: String,
+    groups: usize,
+    nodes: usize,
+    /// Results that are never written to memory.
+    not_written: usize,
 }
 
 #[derive(Serialize)]
@@ -85,11 +109,8 @@ impl Plan {
     ///
     /// # Errors
     /// A model that cannot be read, devices that cannot run it or have no room for it.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
-        if self.tokens > 512 && self.run.placement.stream.is_empty() {
-            let message = "--tokens takes more than 512 only with --stream";
-            return Err(UsageError::new(message).into());
-        }
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        self.run.logit_rows = self.logits as usize;
         let file = load::open(&self.run.model.model)?;
         let devices = self.run.devices()?;
         let ids: Vec<String> = devices
@@ -97,10 +118,11 @@ impl Plan {
             .map(|device| device.info().id.clone())
             .collect();
         let options = self.run.options(&devices)?;
-        let (graph, forecast) =
-            load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
-        self.run.placement.check([&graph], &devices, false)?;
-        let report = report(&graph, &forecast, &ids);
+        let forecast = load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        self.run
+            .placement
+            .check([&forecast.graph], &devices, false)?;
+        let report = report(&forecast, &ids);
         if self.json {
             output::write_json(&report)?;
         } else {
@@ -110,58 +132,81 @@ impl Plan {
     }
 }
 
-fn report(graph: &Graph, forecast: &Forecast, device_ids: &[String]) -> Report {
-    let schedule = &forecast.schedule;
+fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
+    let ModelForecast { graph, plan, .. } = forecast;
+    let schedule = &plan.schedule;
     let bytes = |storage: kovar::StorageId| {
         let storage = graph.storages().get(storage.index());
         storage.map_or(0, |storage| storage.bytes)
     };
-    let devices = forecast
-        .memory
-        .iter()
-        .enumerate()
-        .map(|(at, memory)| Device {
-            id: memory.device.clone(),
-            weights: memory.weights,
-            caches: memory.states,
-            activations: memory.arena,
-            activations_lower_bound: memory.arena_lower_bound,
-            upload_ring: memory.upload_ring,
-            readback: memory.readback,
-            total: memory.weights
-                + memory.states
-                + memory.arena
-                + memory.upload_ring
-                + memory.readback,
-            segments: schedule
-                .segments
-                .iter()
-                .filter(|s| s.device.index() == at)
-                .count(),
-            operations: forecast
-                .nodes
-                .iter()
-                .filter(|n| n.device.index() == at)
-                .count(),
-        });
-    let ids = graph.whole(StorageKind::Input, "ids");
-    let ids = ids.and_then(|ids| graph.values().get(ids.index()));
+    let held = forecast.held.iter().zip(&plan.memory);
+    let bounds = forecast.arena_lower_bounds.iter().zip(&forecast.programs);
+    let held = held.zip(bounds).enumerate();
+    let devices = held.map(|(at, ((held, memory), (bound, programs)))| Device {
+        id: held.device.clone(),
+        weights: held.weights,
+        caches: held.states,
+        activations: held.arena,
+        activations_lower_bound: *bound,
+        upload_ring: memory.upload_ring,
+        readback: memory.readback,
+        programs: *programs,
+        total: held.weights
+            + held.states
+            + held.arena
+            + memory.upload_ring
+            + memory.readback
+            + programs,
+        segments: schedule
+            .segments
+            .iter()
+            .filter(|s| s.device.index() == at)
+            .count(),
+        operations: plan.nodes.iter().filter(|n| n.device.index() == at).count(),
+    });
     Report {
-        tokens: ids.map_or(0, |ids| ids.layout.elements()),
+        tokens: forecast.shape.n_tokens,
         devices: devices.collect(),
         segments: schedule.segments.len(),
         copies: schedule.copies.len(),
-        copied_bytes: schedule.copies.iter().map(|copy| copy.bytes.len()).sum(),
+        copied_bytes: forecast.copied_bytes[0],
+        copied_bytes_at_most: forecast.copied_bytes[1],
         uploads: schedule.uploads.len(),
         uploaded_bytes: schedule
             .uploads
             .iter()
             .map(|upload| bytes(upload.weight))
             .sum(),
-        output_bytes: forecast.memory.iter().map(|memory| memory.outputs).sum(),
-        other_reasons: other_reasons(&forecast.nodes, device_ids),
-        lost_pins: forecast.lost_pins.iter().map(ToString::to_string).collect(),
+        fused: fused(&plan.nodes, device_ids),
+        output_bytes: forecast.output_bytes,
+        other_reasons: other_reasons(&plan.nodes, device_ids),
+        lost_pins: plan.lost_pins.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The fused nodes, by fusion and device.
+fn fused(nodes: &[NodeReport], ids: &[String]) -> Vec<Fused> {
+    let mut found: Vec<Fused> = Vec::new();
+    for node in nodes {
+        let Some(part) = node.fused else { continue };
+        let device = ids.get(node.device.index()).map_or("?", String::as_str);
+        let alike = |other: &Fused| other.fusion == part.fusion && other.device == device;
+        let at = found.iter().position(alike).unwrap_or_else(|| {
+            found.push(Fused {
+                fusion: part.fusion,
+                device: device.to_owned(),
+                groups: 0,
+                nodes: 0,
+                not_written: 0,
+            });
+            found.len() - 1
+        });
+        let fused = &mut found[at];
+        fused.groups += usize::from(part.first == node.node);
+        fused.nodes += 1;
+        fused.not_written += usize::from(!part.kept);
+    }
+    found
 }
 
 /// The nodes whose device was not chosen for its speed, those alike together.
@@ -222,21 +267,32 @@ fn text(report: &Report) -> String {
     }
     let mut text = table.render("");
     let step = format!("a step of {}", format::plural(report.tokens, "token"));
+    let mut copied = size(report.copied_bytes);
+    if report.copied_bytes_at_most > report.copied_bytes {
+        let most = size(report.copied_bytes_at_most);
+        copied += &format!(" (up to {most} as the context fills)");
+    }
     text += &format!(
-        "\n{step}: {}, {} of {} between devices\n",
+        "\n{step}: {}, {} of {copied} between devices\n",
         format::plural(report.segments, "segment"),
         if report.copies == 1 {
             "1 copy".to_owned()
         } else {
             format!("{} copies", report.copies)
         },
-        size(report.copied_bytes),
     );
     text += &format!(
         "outputs that are read back: {}\n",
         size(report.output_bytes)
     );
     for device in &report.devices {
+        if device.programs > 0 {
+            text += &format!(
+                "the total of {} has {} for its programs\n",
+                device.id,
+                size(device.programs)
+            );
+        }
         if device.upload_ring + device.readback > 0 {
             text += &format!(
                 "the total of {} has {} for uploads and {} for reading back\n",
@@ -252,6 +308,20 @@ fn text(report: &Report) -> String {
             format::plural(report.uploads, "upload"),
             size(report.uploaded_bytes)
         );
+    }
+    if !report.fused.is_empty() {
+        let mut table = Table::new(&[">groups", ">operations", ">not written", "fusion", "device"]);
+        for fused in &report.fused {
+            table.row([
+                fused.groups.to_string(),
+                fused.nodes.to_string(),
+                fused.not_written.to_string(),
+                fused.fusion.to_owned(),
+                fused.device.clone(),
+            ]);
+        }
+        text += "\noperations in one kernel:\n";
+        text += &table.render("");
     }
     for lost in &report.lost_pins {
         text += &format!("warning: {lost}\n");

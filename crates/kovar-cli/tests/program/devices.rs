@@ -43,6 +43,7 @@ fn rates_that_were_measured_once_are_shown() {
     );
     let link = serde_json::json!({ "latency_ns": 250.0, "bytes_per_ns": 8.5 });
     let rates = serde_json::json!({
+        "launch_ns": 3000.0,
         "dispatch_ns": 125.0,
         "float_flops_per_ns": 60.25,
         "quantized_flops_per_ns": null,

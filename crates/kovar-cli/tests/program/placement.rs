@@ -15,7 +15,7 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
     assert!(bytes("activations") >= bytes("activations_lower_bound"));
     assert_eq!(
         bytes("total"),
-        bytes("weights") + bytes("caches") + bytes("activations")
+        bytes("weights") + bytes("caches") + bytes("activations") + bytes("programs")
     );
     assert_eq!(
         (plan["segments"].as_u64(), plan["copies"].as_u64()),
@@ -36,6 +36,39 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
     assert!(
         text.contains("a step of 1 token: 1 segment, 0 copies"),
         "{text}"
+    );
+}
+
+#[test]
+fn fused_operations_are_told_and_give_the_same_text() {
+    let plan = kovar(&["plan", "--json"]).json();
+    let groups = |name: &str| {
+        let mut fused = plan["fused"].as_array().unwrap().iter();
+        let row = fused.find(|row| row["fusion"] == name).unwrap();
+        ["groups", "nodes", "not_written"].map(|figure| row[figure].as_u64().unwrap())
+    };
+    // The keys of 8 layers, and the residuals of each before a norm; the last residual is read in
+    // part only.
+    assert_eq!(groups("rope+cache write"), [8, 16, 8]);
+    assert_eq!(groups("residual+norm"), [15, 30, 0]);
+    let text = kovar(&["plan"]).ok();
+    assert!(text.contains("operations in one kernel:\n"), "{text}");
+    let explained = kovar(&["explain", "--json", "--node", "set_rows"]).json();
+    let key = &explained["nodes"][0];
+    assert_eq!(key["fused"]["fusion"], "rope+cache write", "{key}");
+    assert_eq!(key["fused"]["written"], true, "{key}");
+
+    let apart = kovar(&["plan", "--json", "--no-fusion"]).json();
+    assert_eq!(apart["fused"].as_array().unwrap().len(), 0, "{apart}");
+    assert_eq!(
+        apart["devices"][0]["operations"],
+        plan["devices"][0]["operations"]
+    );
+    let generate = ["generate", "Once upon a time", "-n", "24", "--seed", "3"];
+    let fused = kovar(&generate).ok();
+    assert_eq!(
+        kovar(&[&generate[..], &["--no-fusion"]].concat()).ok(),
+        fused
     );
 }
 
@@ -117,8 +150,33 @@ fn streamed_layers_take_little_memory() {
     assert!(long["tokens"].as_u64().unwrap() >= 1500, "{long}");
     let small = ["plan", "--json", "--tokens", "512", "--micro-batch", "100"];
     assert_eq!(kovar(&small).json()["tokens"], 32);
-    let error = kovar(&["plan", "--tokens", "1500"]).failed(2);
-    assert!(error.contains("only with --stream"), "{error}");
+    let steps = ["plan", "--json", "--tokens", "1500", "--ctx", "2048"];
+    assert_eq!(kovar(&steps).json()["tokens"], 512);
+}
+
+#[test]
+fn a_plan_counts_all_steps_that_are_asked_for() {
+    let plan = |args: &[&str]| kovar(&[&["plan", "--json"], args].concat()).json();
+    let bytes = |plan: &serde_json::Value, name: &str| plan["devices"][0][name].as_u64().unwrap();
+    let (one, long) = (plan(&[]), plan(&["--tokens", "256"]));
+    assert!(bytes(&one, "activations") < bytes(&long, "activations"));
+    let scored = plan(&["--tokens", "256", "--logits", "128"]);
+    // 128 rows of 2048 logits, and the hidden state besides.
+    assert!(bytes(&scored, "activations") >= 4 * 128 * 2048);
+    assert_eq!(scored["output_bytes"], 4 * 128 * 2048);
+    assert_eq!(bytes(&scored, "weights"), bytes(&one, "weights"));
+
+    let caches = [
+        "--place",
+        "blk.*.cache.*=cpu:portable",
+        "--place",
+        "attention.*=cpu",
+    ];
+    let text = kovar(&[&["plan", "--ctx", "64"], &TWO[..], &caches].concat()).ok();
+    assert!(
+        text.contains("as the context fills) between devices"),
+        "{text}"
+    );
 }
 
 #[test]

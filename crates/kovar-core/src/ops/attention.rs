@@ -164,6 +164,11 @@ impl Rules for Attention {
         self.kv_len
     }
 
+    fn valid_rows(&self, i: usize) -> Option<(usize, ScalarId)> {
+        let rows = self.kv_len?;
+        matches!(i, 1 | 2).then_some((1, rows))
+    }
+
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
         let (Some(q), Some(k)) = (inputs.first(), inputs.get(1)) else {
             return 0;

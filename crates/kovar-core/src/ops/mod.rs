@@ -231,6 +231,12 @@ impl Op {
         self.rules().writes_partially()
     }
 
+    /// The dimension of operand `i` of which the operation reads only the first rows, as many as a
+    /// run-time scalar says, whatever the others hold; `None` if it may read all of it.
+    pub fn valid_rows(&self, i: usize) -> Option<(usize, ScalarId)> {
+        self.rules().valid_rows(i)
+    }
+
     /// The run-time scalar that the operation reads, if it reads one.
     pub fn scalar(&self) -> Option<ScalarId> {
         self.rules().scalar()

@@ -227,6 +227,12 @@ pub(super) trait Rules {
         false
     }
 
+    /// The dimension of operand `i` of which only the first rows are read, and how many.
+    fn valid_rows(&self, i: usize) -> Option<(usize, ScalarId)> {
+        let _ = i;
+        None
+    }
+
     /// The run-time scalar that the operation reads.
     fn scalar(&self) -> Option<ScalarId> {
         None

@@ -33,7 +33,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 /// A kernel on two f32 rows, of a level's table.
 pub(super) type Body = fn(&Kernels) -> RowFn;
 
-fn body_of(op: &Op) -> Option<Body> {
+pub(super) fn body_of(op: &Op) -> Option<Body> {
     let Op::Binary(op) = op else { return None };
     Some(match op.kind {
         BinaryKind::Add => |kernels| kernels.add,

@@ -18,7 +18,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     compile_with(resolver, node, body(resolver.shared.vector))
 }
 
-fn body_of(op: &Op) -> Option<Body> {
+pub(super) fn body_of(op: &Op) -> Option<Body> {
     let Op::Glu(op) = op else { return None };
     Some(match op.kind {
         GluKind::Swiglu => |kernels| kernels.swiglu,

@@ -2,12 +2,14 @@
 //! first the moments of every part are found, then every part is normalised by those of its group.
 //! The parts do not depend on the number of threads.
 
+use std::mem::MaybeUninit;
+
 use kovar_core::ops::Op;
-use kovar_core::{Dims, Layout, NodeRef, collapse};
+use kovar_core::{DType, Dims, Layout, NodeRef, collapse};
 
 use super::moments::Moments;
 use super::rows::{GRAIN, PIECE, RowForm, Walk};
-use super::{Compiled, Entry, FLOATS, malformed};
+use super::{Compiled, Entry, FLOATS, fused, malformed, unary};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
@@ -29,6 +31,44 @@ struct GroupNorm {
     weight: Factor,
     bias: Factor,
     eps: f32,
+    /// What a fused node behind the norm does to its result, of the dtype.
+    activation: Option<(unary::Body, DType)>,
+    name: &'static str,
+}
+
+/// A norm and an activation in one.
+pub(super) static FUSED: fused::Entry = fused::Entry {
+    takes: |group| {
+        let mut nodes = group.iter();
+        let (Some(norm), Some(activation), None) = (nodes.next(), nodes.next(), nodes.next())
+        else {
+            return false;
+        };
+        // Of the same strides, so that the rows, and with them the sums, are those of the norm by
+        // itself.
+        let [between, y] = [norm, activation].map(|node| node.output().layout);
+        matches!(norm.op(), Op::GroupNorm(_))
+            && unary::body_of(activation.op()).is_some()
+            && !has_single_elements(between.dims())
+            && between.strides() == y.strides()
+            && group.kept == [false, true]
+    },
+    compile: |resolver, group| {
+        let malformed = || fused::malformed(resolver, group);
+        let mut nodes = group.iter();
+        let (Some(norm), Some(activation)) = (nodes.next(), nodes.next()) else {
+            return Err(malformed());
+        };
+        let body = unary::body_of(activation.op()).ok_or_else(malformed)?;
+        let y = resolver.write(activation)?;
+        let (name, between) = (group.fusion.name(), norm.output().dtype);
+        compile_with(resolver, norm, y, Some((body, between)), name)
+    },
+};
+
+/// Whether channels have one element each in a batch.
+fn has_single_elements(dims: &Dims) -> bool {
+    dims.iter().skip(2).all(|&size| size == 1)
 }
 
 /// The operands with their dims behind the second merged.
@@ -57,12 +97,12 @@ fn merged<'a>(operands: [&Operand<'a>; 2]) -> Option<[Operand<'a>; 2]> {
 /// `[batch, groups, n]` for channels of one element, whose groups are rows then.
 fn groups_as_rows<'a>(operand: &Operand<'a>, groups: usize) -> Option<Operand<'a>> {
     let layout = &operand.layout;
-    let (&[batch, channels, ref inner @ ..], &[outer, stride, ..]) =
+    let (&[batch, channels, ..], &[outer, stride, ..]) =
         (layout.dims().get(..)?, layout.strides().get(..)?)
     else {
         return None;
     };
-    if inner.iter().any(|&size| size != 1) || !channels.is_multiple_of(groups) {
+    if !has_single_elements(layout.dims()) || !channels.is_multiple_of(groups) {
         return None;
     }
     let n = channels / groups;
@@ -72,11 +112,23 @@ fn groups_as_rows<'a>(operand: &Operand<'a>, groups: usize) -> Option<Operand<'a
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let y = resolver.write(node)?;
+    compile_with(resolver, node, y, None, node.op().name())
+}
+
+/// The norm of `node`, whose result goes to `y` after the activation.
+fn compile_with(
+    resolver: &Resolver<'_>,
+    node: NodeRef<'_>,
+    y: Operand<'_>,
+    activation: Option<(unary::Body, DType)>,
+    name: &'static str,
+) -> Compiled {
     let (groups, eps) = match node.op() {
         Op::GroupNorm(op) => (op.groups.max(1), op.eps),
         _ => return Err(malformed(resolver, node, "x")),
     };
-    let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
+    let x = resolver.input(node, 0)?;
     let refuse = || malformed(resolver, node, "x");
     if let [Some(x), Some(y)] = [&x, &y].map(|operand| groups_as_rows(operand, groups)) {
         return super::layer_norm::compile_rows(resolver, node, [&x, &y], groups, eps);
@@ -98,6 +150,8 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         weight: factor(1)?,
         bias: factor(2)?,
         eps,
+        activation,
+        name,
     }))
 }
 
@@ -168,6 +222,8 @@ impl GroupNorm {
         let factor = moments.factor(self.eps);
         let mut buffer = [0.0; PIECE];
         let buffer = buffer.as_mut_ptr();
+        let mut rounded = MaybeUninit::<[f32; PIECE]>::uninit();
+        let rounded = rounded.as_mut_ptr().cast();
         self.pieces(part, &mut |row, column, n| {
             let channel = row / self.channel_rows % self.channels;
             // SAFETY: by this function's contract rows and factors are readable, and the result
@@ -188,6 +244,15 @@ impl GroupNorm {
                 let to = y_form.at(y, column);
                 let target = y_form.target(to, buffer);
                 (kernels.center_scale)(x, target, n, center, factor, shift);
+                if let Some((body, between)) = self.activation {
+                    // The activation sees the norm's result rounded to its dtype.
+                    if between != DType::F32 {
+                        let form = RowForm::plain(between);
+                        form.write(kernels, target, n, rounded);
+                        form.read_to(kernels, rounded, n, target);
+                    }
+                    body.row(kernels, target, target, n);
+                }
                 y_form.write(kernels, target, n, to);
             }
         });
@@ -238,6 +303,6 @@ impl Kernel for GroupNorm {
     }
 
     fn name(&self) -> &'static str {
-        "group_norm"
+        self.name
     }
 }

@@ -195,6 +195,17 @@ fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'sta
     same.then(|| unsafe { std::mem::transmute::<PackedMatrix<'_>, PackedMatrix<'static>>(matrix) })
 }
 
+/// The scratch memory of a product of plain activations with a weight that is prepared for it.
+pub(super) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> Option<usize> {
+    let (w, x) = (node.input(0)?, node.input(1)?);
+    let (m, k) = (x.dims().from_end(1), x.dims().from_end(0));
+    if !w.dtype.is_quantized() {
+        return Some(FloatMatrix::scratch_bytes(n_threads, m));
+    }
+    let codes = QuantizedRows::bytes(m, k).next_multiple_of(ALIGN);
+    Some(codes.saturating_add(QuantizedProduct::scratch_bytes(n_threads, k)))
+}
+
 /// Parts of the scratch memory, in bytes.
 struct Scratch {
     /// `x` in f32 without gaps.

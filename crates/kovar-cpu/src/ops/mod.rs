@@ -14,6 +14,7 @@ mod convolution;
 mod copy;
 mod cumsum;
 mod elements;
+pub(crate) mod fused;
 mod gemm;
 mod get_rows;
 mod glu;
@@ -70,6 +71,14 @@ struct Entry {
     result: fn(&Op) -> &'static [DType],
     /// Makes the kernel of a node.
     compile: fn(&Resolver<'_>, NodeRef<'_>) -> Compiled,
+}
+
+/// The scratch memory of a node's kernel by estimate: that of products, which take most.
+pub(crate) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> usize {
+    match node.op() {
+        Op::Matmul(_) => matmul::scratch_bytes(node, n_threads).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The table.

@@ -41,6 +41,11 @@ impl RowForm {
         }
     }
 
+    /// Elements of a dtype without gaps.
+    pub(super) fn plain(dtype: DType) -> Self {
+        Self { dtype, stride: 1 }
+    }
+
     /// Whether elements are f32 without gaps.
     pub(super) fn is_plain(self) -> bool {
         self.dtype == DType::F32 && self.stride == 1
@@ -263,6 +268,8 @@ pub(super) struct Walk<const N: usize> {
     /// Bytes between neighbours along each outer dimension.
     strides: [[usize; MAX_RANK]; N],
     pub(super) forms: [RowForm; N],
+    /// The operands that are walked; those behind stay where they begin.
+    used: usize,
 }
 
 impl<const N: usize> Walk<N> {
@@ -295,6 +302,7 @@ impl<const N: usize> Walk<N> {
             starts: operands.map(|operand| operand.start()),
             strides: [[0; MAX_RANK]; N],
             forms: operands.map(|operand| RowForm::of(&operand)),
+            used: N,
         };
         let Some(first) = operands.first() else {
             return walk;
@@ -315,6 +323,18 @@ impl<const N: usize> Walk<N> {
         walk
     }
 
+    /// Walks only the first `used` operands.
+    pub(super) fn using(self, used: usize) -> Self {
+        Self {
+            used: used.min(N),
+            ..self
+        }
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
     pub(super) fn n_rows(&self) -> usize {
         self.n_rows
     }
@@ -329,7 +349,7 @@ impl<const N: usize> Walk<N> {
         for dim in (0..self.rank).rev() {
             let index = row % self.dims[dim];
             row /= self.dims[dim];
-            for (at, strides) in at.iter_mut().zip(&self.strides) {
+            for (at, strides) in at.iter_mut().zip(&self.strides).take(self.used) {
                 *at = at.wrapping_add(index * strides[dim]);
             }
         }
@@ -351,7 +371,7 @@ impl<const N: usize> Walk<N> {
                 while column < row_end {
                     let n = PIECE.min(row_end - column);
                     let mut piece = starts;
-                    for (start, form) in piece.iter_mut().zip(&self.forms) {
+                    for (start, form) in piece.iter_mut().zip(&self.forms).take(self.used) {
                         *start = form.at(*start, column);
                     }
                     f(piece, n);

@@ -14,12 +14,18 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-struct SetRows {
-    ids: Address,
+/// Which rows are written, in which order.
+pub(super) struct Ids {
+    start: Address,
     /// Bytes between neighbouring indices.
-    id_stride: usize,
+    stride: usize,
     n: usize,
+    /// Rows of the destination.
     rows: usize,
+}
+
+struct SetRows {
+    ids: Ids,
     /// Row 0 of the source and of the destination.
     walk: Walk<2>,
     /// Bytes from one row of the source, of the destination, to the next.
@@ -27,7 +33,7 @@ struct SetRows {
 }
 
 /// The first of the operand's rows, without their dimension.
-fn first_row<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
+pub(super) fn first_row<'a>(operand: &Operand<'a>) -> Option<Operand<'a>> {
     let layout = &operand.layout;
     let inner = Dims::new(layout.dims().get(1..)?)?;
     let strides = Dims::new(layout.strides().get(1..)?)?;
@@ -39,18 +45,55 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (x, ids) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let y = resolver.write(node)?;
     let walk = || Walk::merged([&first_row(&x)?, &first_row(&y)?]);
-    let outer_stride = |operand: &Operand<'_>| {
-        let strides = operand.layout.strides();
-        operand.bytes(strides.first().copied().unwrap_or(0))
-    };
     Ok(Box::new(SetRows {
-        ids: ids.start(),
-        id_stride: ids.bytes(ids.layout.stride_from_end(0)),
-        n: ids.layout.elements(),
-        rows: y.layout.dims().first().copied().unwrap_or(0),
+        ids: Ids::new(&ids, &y),
         walk: walk().ok_or_else(|| malformed(resolver, node, "x"))?,
-        strides: [outer_stride(&x), outer_stride(&y)],
+        strides: [row_stride(&x), row_stride(&y)],
     }))
+}
+
+/// Bytes from one row to the next.
+pub(super) fn row_stride(operand: &Operand<'_>) -> usize {
+    let strides = operand.layout.strides();
+    operand.bytes(strides.first().copied().unwrap_or(0))
+}
+
+impl Ids {
+    pub(super) fn new(ids: &Operand<'_>, destination: &Operand<'_>) -> Self {
+        Self {
+            start: ids.start(),
+            stride: ids.bytes(ids.layout.stride_from_end(0)),
+            n: ids.layout.elements(),
+            rows: destination.layout.dims().first().copied().unwrap_or(0),
+        }
+    }
+
+    /// Calls `f` with the row of the source, that of the destination and the worker for each index
+    /// that is inside the destination. `row_elements` say how much work a row is.
+    ///
+    /// # Safety
+    /// The indices are readable.
+    pub(super) unsafe fn each(
+        &self,
+        run: &Run<'_>,
+        row_elements: usize,
+        f: &(impl Fn(usize, usize, usize) + Sync),
+    ) {
+        let elements = self.n * row_elements;
+        let n_chunks = (elements / GRAIN).clamp(1, 4 * run.pool.n_threads());
+        run.pool.run(n_chunks, &|chunk, worker| {
+            for i in 0..self.n {
+                let id = self.start.get().wrapping_add(i * self.stride);
+                // SAFETY: by this function's contract.
+                let id = unsafe { id.cast::<i32>().read_unaligned() };
+                let row = usize::try_from(id).ok().filter(|&row| row < self.rows);
+                // A chunk owns rows of the destination, so that equal indices do not race.
+                if let Some(row) = row.filter(|row| row % n_chunks == chunk) {
+                    f(i, row, worker);
+                }
+            }
+        });
+    }
 }
 
 impl SetRows {
@@ -90,21 +133,13 @@ impl SetRows {
 
 impl Kernel for SetRows {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        let elements = self.n * self.walk.n_rows() * self.walk.row_len();
-        let n_chunks = (elements / GRAIN).clamp(1, 4 * run.pool.n_threads());
-        run.pool.run(n_chunks, &|chunk, _| {
-            for i in 0..self.n {
-                let id = self.ids.get().wrapping_add(i * self.id_stride);
-                // SAFETY: the index is inside its operand, by `Kernel::run`'s contract readable.
-                let id = unsafe { id.cast::<i32>().read_unaligned() };
-                let row = usize::try_from(id).ok().filter(|&row| row < self.rows);
-                // A chunk owns rows of the destination, so that equal indices do not race.
-                if let Some(row) = row.filter(|row| row % n_chunks == chunk) {
-                    // SAFETY: by `Kernel::run`'s contract; the row is inside the destination.
-                    unsafe { self.copy_row(run, i, row) };
-                }
-            }
-        });
+        let row_elements = self.walk.n_rows() * self.walk.row_len();
+        // SAFETY: by `Kernel::run`'s contract; the rows are inside their operands, and one chunk
+        // alone writes a row.
+        unsafe {
+            self.ids
+                .each(run, row_elements, &|i, row, _| self.copy_row(run, i, row));
+        }
         Ok(())
     }
 

@@ -38,7 +38,7 @@ type RowFn = unsafe fn(*const f32, *mut f32, usize);
 
 /// The function of a kind.
 #[derive(Clone, Copy)]
-enum Body {
+pub(super) enum Body {
     /// One of the vector kernels.
     Vector(fn(&Kernels) -> RowFn),
     /// A loop over single elements of a function without a vector form.
@@ -48,7 +48,7 @@ enum Body {
     Clamp(f32, f32),
 }
 
-fn body_of(op: &Op) -> Option<Body> {
+pub(super) fn body_of(op: &Op) -> Option<Body> {
     let Op::Unary(op) = op else { return None };
     Some(match op.kind {
         UnaryKind::Exp => Body::Vector(|kernels| kernels.exp),
@@ -85,7 +85,7 @@ impl Body {
     ///
     /// # Safety
     /// `x` is readable and `y` is writable for `n` elements; they are the same or apart.
-    unsafe fn row(self, kernels: &Kernels, x: *const f32, y: *mut f32, n: usize) {
+    pub(super) unsafe fn row(self, kernels: &Kernels, x: *const f32, y: *mut f32, n: usize) {
         // SAFETY: by this function's contract.
         unsafe {
             match self {

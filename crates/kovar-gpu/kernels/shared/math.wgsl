@@ -1,7 +1,7 @@
 // Functions of f32 to a few units in the last place: what WGSL itself has may be off by 2^-11. Limits and NaN
 // are told from numbers by their bits, for arithmetic may assume that there are none.
 
-import package::shared::wide::{mul_wide};
+import package::shared::wide::{funnel, mul_wide};
 
 const INFINITY_BITS = 0x7f800000u;
 const NAN_BITS = 0x7fc00000u;
@@ -107,11 +107,6 @@ fn inverse_of_turn(i: u32) -> u32 {
 fn inverse_of_turn_from(bit: u32) -> u32 {
     let word = bit >> 5u;
     return funnel(inverse_of_turn(word), inverse_of_turn(word + 1u), bit & 31u);
-}
-
-// The upper word of `high` and `low` moved left by `shift`, which is less than 32.
-fn funnel(high: u32, low: u32, shift: u32) -> u32 {
-    return (high << shift) | select(low >> (32u - shift), 0u, shift == 0u);
 }
 
 // The part of a turn, in units of 2^-32 and of 2^-64, that remains of an angle of `x` radians when all whole
@@ -234,4 +229,38 @@ fn gelu_quick(x: f32) -> f32 {
 // `ln(1 + e^x)`
 fn softplus(x: f32) -> f32 {
     return max(x, 0.0) + logarithm_of_one_and(exponential(-abs(x)));
+}
+
+// `2^64 x` of a number below 2^64, by its bits where it is subnormal: devices may read those as 0.
+fn scaled_up(x: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    let magnitude = bits & 0x7fffffffu;
+    if magnitude < 0x00800000u {
+        // Units of 2^-149.
+        let units = f32(magnitude) * 2.5849394e-26;
+        return bitcast<f32>(bitcast<u32>(units) | (bits & 0x80000000u));
+    }
+    return x * 18446744073709551616.0;
+}
+
+// `x / y`
+fn quotient(x: f32, y: f32) -> f32 {
+    let divisor = bitcast<u32>(y) & 0x7fffffffu;
+    if divisor >= 0x00800000u {
+        return x / y;
+    }
+    // 2^60 and more, infinity and NaN divided by less than 2^-126.
+    if (bitcast<u32>(x) & 0x7fffffffu) >= 0x5d800000u {
+        return x / scaled_up(y) * 18446744073709551616.0;
+    }
+    return scaled_up(x) / scaled_up(y);
+}
+
+// The root of `|x|`.
+fn square_root(x: f32) -> f32 {
+    let magnitude = bitcast<u32>(x) & 0x7fffffffu;
+    if magnitude < 0x00800000u {
+        return sqrt(abs(scaled_up(x))) * 2.3283064365386963e-10;
+    }
+    return sqrt(abs(x));
 }

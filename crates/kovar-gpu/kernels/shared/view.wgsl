@@ -7,7 +7,14 @@ struct View {
 
 // The coordinates of the element that is number `i` in row-major order.
 fn unravel(i: u32, dims: vec4<u32>) -> vec4<u32> {
+    // Divisions take longer than most kernels' arithmetic, and one or two dims are the rule.
+    if dims.x * dims.y * dims.z == 1u {
+        return vec4<u32>(0u, 0u, 0u, i);
+    }
     let z = i / dims.w;
+    if dims.x * dims.y == 1u {
+        return vec4<u32>(0u, 0u, z, i - z * dims.w);
+    }
     let y = z / dims.z;
     let x = y / dims.y;
     return vec4<u32>(x, y - x * dims.y, z - y * dims.z, i - z * dims.w);

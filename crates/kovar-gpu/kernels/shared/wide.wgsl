@@ -14,6 +14,11 @@ fn add_wide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < b.x));
 }
 
+// The upper word of `high` and `low` moved left by `shift`, which is less than 32.
+fn funnel(high: u32, low: u32, shift: u32) -> u32 {
+    return (high << shift) | select(low >> (32u - shift), 0u, shift == 0u);
+}
+
 // Quotient and remainder of a number whose upper word is less than the divisor.
 fn div_wide(number: vec2<u32>, divisor: u32) -> vec2<u32> {
     var rest = number.y;

@@ -4,6 +4,7 @@ use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef};
 
 use super::pieces::{MAX_ELEMENTS, fits};
+use super::rearrange::unit;
 use super::{Entry, Planned, WORKGROUP, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
@@ -16,6 +17,7 @@ static KERNEL: Kernel = Kernel {
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| &[],
+    // The kernel has the exact sum, F64 that of a rounded product.
     result: |_| &[DType::F32, DType::I32, DType::I64],
     refuses: |_, _| None,
     plan,
@@ -70,7 +72,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     while chunk > 1 && !fits(caps, &part(0, chunk).ok_or_else(refused)?) {
         chunk = chunk.div_ceil(2);
     }
-    let split = u32::from(out.dtype == DType::I64);
+    let (_, split) = unit(out.dtype).ok_or_else(refused)?;
     let mut dispatches = Vec::new();
     for from in (0..op.n).step_by(chunk.max(1)) {
         let part = part(from, chunk).ok_or_else(refused)?;

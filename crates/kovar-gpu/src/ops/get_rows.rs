@@ -1,13 +1,11 @@
 //! Rows of a table by index.
 
 use kovar_core::NodeRef;
-use kovar_core::backend::Reason;
-use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::PLAIN;
 
 use super::pieces::{fits, pieces};
 use super::rearrange::unit;
-use super::{Entry, FLOATS, I32, Planned, WORKGROUP, code, no_kernel};
+use super::{Entry, I32, Planned, WORKGROUP, cast, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
@@ -22,20 +20,9 @@ static KERNEL: Kernel = Kernel {
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { PLAIN } else { I32 },
     result: |_| PLAIN,
-    refuses: |_, node| refused(node.op(), node),
+    refuses: |_, _| None,
     plan,
 };
-
-/// 8-bit floats are the only plain dtype that the kernel would have to decode and doesn't.
-fn refused(op: &Op, node: NodeRef<'_>) -> Option<Reason> {
-    let (table, result) = (node.input(0)?.dtype, node.output().dtype);
-    let known = table == result || FLOATS.contains(&table);
-    (!known).then(|| Reason::DType {
-        op: op.name(),
-        operand: op.operand_name(0),
-        dtype: table,
-    })
-}
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let (out, table) = (resolver.output(node)?, resolver.input(node, 0)?);
@@ -152,7 +139,7 @@ fn lookup(
             },
             constants: vec![
                 ("DECODED", u32::from(table.dtype != out.dtype)),
-                ("A_DTYPE", code(table.dtype)),
+                ("FROM", cast::number(table.dtype)?),
                 ("SHIFT", shift),
                 ("SPLIT", split),
                 ("PER", per as u32),

@@ -5,6 +5,7 @@ mod arange;
 mod argmax;
 mod argsort;
 mod binary;
+mod cast;
 mod concat;
 mod conv2d;
 mod conv_transpose2d;

@@ -6,7 +6,7 @@ use kovar_core::{Collapsed, Dims, Layout, NodeRef, collapse};
 
 use super::pieces::{MAX_ELEMENTS, fits};
 use super::rearrange::unit;
-use super::{Entry, FLOATS, I32, Planned, WORKGROUP, code, no_kernel};
+use super::{Entry, FLOATS, I32, Planned, WORKGROUP, cast, code, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
@@ -25,10 +25,10 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
-/// Casts are among [`FLOATS`].
+/// Casts are from [`FLOATS`] to floats.
 fn refused(node: NodeRef<'_>) -> Option<Reason> {
     let (x, y) = (node.input(0)?.dtype, node.output().dtype);
-    let known = x == y || (FLOATS.contains(&x) && FLOATS.contains(&y));
+    let known = x == y || (FLOATS.contains(&x) && y.is_float());
     (!known).then(|| Reason::DType {
         op: node.op().name(),
         operand: "destination",
@@ -187,7 +187,7 @@ impl Writes {
             constants: vec![
                 ("CAST", u32::from(self.x.dtype != self.out.dtype)),
                 ("A_DTYPE", code(self.x.dtype)),
-                ("OUT_DTYPE", code(self.out.dtype)),
+                ("TO", cast::number(self.out.dtype)?),
                 ("SHIFT", shift),
                 ("SPLIT", split),
                 ("PER", per as u32),

@@ -2,6 +2,7 @@
 //! while they are mapped, go with the submission that reads them, and come back when it has ended.
 
 use std::sync::Arc;
+use std::thread;
 
 use super::engine::{Engine, Order};
 use super::progress::Failure;
@@ -23,6 +24,10 @@ pub(super) struct Chunk {
     /// Bytes filled, a multiple of [`STEP`].
     used: u64,
 }
+
+/// Bytes that a thread copies at least, and how many threads copy at most.
+const MIN_PART: usize = 2 << 20;
+const MAX_THREADS: usize = 8;
 
 /// Positions in a chunk are multiples of this.
 const STEP: u64 = 8;
@@ -71,9 +76,7 @@ impl Engine {
         };
         let offset = chunk.used;
         let taken = len.min(chunk.room() - offset);
-        let put = self
-            .device
-            .put(&chunk.buffer, offset, &bytes[..taken as usize]);
+        let put = self.put(&chunk.buffer, offset, &bytes[..taken as usize]);
         chunk.used = (offset + taken).next_multiple_of(STEP).min(chunk.room());
         let staged = Staged {
             buffer: chunk.buffer.clone(),
@@ -83,6 +86,40 @@ impl Engine {
         order.open[class as usize] = Some(chunk);
         put.map_err(|error| self.failure(order, "an upload", error))?;
         Ok(staged)
+    }
+
+    /// Copies bytes into a mapped chunk; many of them on several threads, because the pages of a
+    /// mapped file come in as they are read.
+    fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError> {
+        let threads = (bytes.len() / MIN_PART).min(MAX_THREADS);
+        let threads = match threads {
+            0 | 1 => 1,
+            _ => thread::available_parallelism()
+                .map_or(1, usize::from)
+                .min(threads),
+        };
+        let part = bytes
+            .len()
+            .div_ceil(threads)
+            .next_multiple_of(STEP as usize);
+        if bytes.len() <= part {
+            return self.device.put(buffer, offset, bytes);
+        }
+        let parts = bytes.chunks(part).zip((offset..).step_by(part));
+        thread::scope(|scope| {
+            let device = self.device.as_ref();
+            let puts: Vec<_> = parts
+                .map(|(part, offset)| scope.spawn(move || device.put(buffer, offset, part)))
+                .collect();
+            let mut all = Ok(());
+            for put in puts {
+                let panicked = |_| SeamError::Lost {
+                    reason: "mapped memory could not be written".to_owned(),
+                };
+                all = all.and(put.join().map_err(panicked).and_then(|put| put));
+            }
+            all
+        })
     }
 
     /// An empty chunk.

@@ -62,10 +62,7 @@ fn chain(backend: &GpuBackend, n: usize) -> Arc<dyn Program> {
     for &id in &nodes {
         assert_eq!(backend.supports(graph.node(id).unwrap()), Support::Yes);
     }
-    let segment = Segment {
-        graph: &graph,
-        nodes: &nodes,
-    };
+    let segment = Segment::unfused(&graph, &nodes);
     backend.compile(segment, &memory).unwrap()
 }
 

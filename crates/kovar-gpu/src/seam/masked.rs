@@ -1,4 +1,4 @@
-//! A device seen without some of its features.
+//! A device seen without some of its features, or with a lower limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ impl Masked {
         Self { device, caps }
     }
 
-    /// The device with matrices that invocations emulate.
-    pub(crate) fn emulating_matrices(mut self) -> Self {
-        self.caps = self.caps.emulating_matrices();
-        self
-    }
-
     /// A device that binds no more than `bytes` at once.
     pub(crate) fn with_largest_binding(mut self, bytes: u64) -> Self {
         self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
+        self
+    }
+
+    /// The device with matrices that invocations emulate.
+    pub(crate) fn emulating_matrices(mut self) -> Self {
+        self.caps = self.caps.emulating_matrices();
         self
     }
 }
@@ -72,6 +72,16 @@ impl Device for Masked {
         pipeline: &Arc<dyn Pipeline>,
         ranges: &[BufferRange],
     ) -> Result<Arc<dyn BindGroup>, SeamError> {
+        let limit = self.caps.max_binding_bytes;
+        // The first holds the parameters, which are uniforms.
+        let lengths = ranges.iter().skip(1).map(|range| &range.bytes);
+        let longest = lengths.map(|bytes| bytes.end - bytes.start).max();
+        if let Some(len) = longest.filter(|&len| len > limit) {
+            return Err(SeamError::Invalid {
+                what: "a bind group".to_owned(),
+                message: format!("a binding of {len} bytes exceeds the limit of {limit}"),
+            });
+        }
         self.device.create_bind_group(pipeline, ranges)
     }
 

@@ -2,7 +2,7 @@
 //! that move bytes, and it fails on demand. It holds its users to the seam's rules.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,6 +16,14 @@ use super::{
     Pipeline, PipelineSpec, Recording, SeamError, Submission, TimedRecording,
 };
 use crate::kernel::Features;
+
+/// A pipeline that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Asked {
+    pub entry: String,
+    pub source: String,
+    pub constants: Vec<(&'static str, u32)>,
+}
 
 /// The device.
 #[derive(Debug)]
@@ -37,6 +45,7 @@ struct State {
     maps: Vec<(u64, Arc<NullBuffer>)>,
     /// The entry points of the kernels of each submission.
     log: Vec<Vec<String>>,
+    asked: BTreeSet<Asked>,
     capacity: u64,
     lost: Option<String>,
     /// A submission that the driver forgets to run.
@@ -208,9 +217,10 @@ fn store(range: &BufferRange, words: &[u32]) {
 }
 
 impl Null {
+    /// A small device.
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            caps: Caps {
+        Self::with_caps(
+            Caps {
                 name: "null".to_owned(),
                 driver: "null 1".to_owned(),
                 features: Features::SUBGROUPS,
@@ -229,6 +239,14 @@ impl Null {
                 imports_host: false,
                 software: false,
             },
+            4 << 20,
+        )
+    }
+
+    /// A device with room for `capacity` bytes.
+    pub(crate) fn with_caps(caps: Caps, capacity: u64) -> Arc<Self> {
+        Arc::new(Self {
+            caps,
             live: Arc::default(),
             state: Mutex::new(State {
                 queued: VecDeque::new(),
@@ -236,7 +254,8 @@ impl Null {
                 released: u64::MAX,
                 maps: Vec::new(),
                 log: Vec::new(),
-                capacity: 4 << 20,
+                asked: BTreeSet::new(),
+                capacity,
                 lost: None,
                 forgotten: None,
             }),
@@ -269,6 +288,11 @@ impl Null {
     /// Bytes of buffers that exist.
     pub(crate) fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
+    }
+
+    /// The pipelines that were asked for.
+    pub(crate) fn asked(&self) -> BTreeSet<Asked> {
+        self.state().asked.clone()
     }
 
     /// The entry points of the kernels of each submission.
@@ -342,7 +366,13 @@ impl Device for Null {
     }
 
     fn create_pipeline(&self, spec: &PipelineSpec<'_>) -> Result<Arc<dyn Pipeline>, SeamError> {
-        self.state().check_lost()?;
+        let mut state = self.state();
+        state.check_lost()?;
+        state.asked.insert(Asked {
+            entry: spec.entry.to_owned(),
+            source: spec.source.to_owned(),
+            constants: spec.constants.to_vec(),
+        });
         Ok(Arc::new(NullPipeline(spec.entry.to_owned())))
     }
 

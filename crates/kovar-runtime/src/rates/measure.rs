@@ -72,8 +72,10 @@ const SMALL_COPY_BYTES: usize = 4 << 10;
 pub fn measure(backend: &dyn Backend) -> Result<DeviceRates, MeasureError> {
     let float = supported(backend, &FLOAT)?;
     let quantized = supported(backend, &QUANTIZED)?;
+    let (launch_ns, dispatch_ns) = dispatch(backend, float)?;
     let rates = DeviceRates {
-        dispatch_ns: dispatch(backend, float)?,
+        launch_ns,
+        dispatch_ns,
         float_flops_per_ns: float.map(|dtype| product(backend, dtype)).transpose()?,
         quantized_flops_per_ns: quantized.map(|dtype| product(backend, dtype)).transpose()?,
         read_bytes_per_ns: reading(backend, float)?,
@@ -133,20 +135,25 @@ fn runs(backend: &dyn Backend, graph: &Graph) -> bool {
     nodes.all(|node| backend.supports(node) == Support::Yes)
 }
 
-fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<f64, MeasureError> {
+/// What a launch takes, and each small operation in it, in nanoseconds: a program of one and a
+/// program of many tell them apart.
+fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<(f64, f64), MeasureError> {
     let chain = scale_graph(64, CHAIN)?;
-    let (graph, nodes) = match float {
-        _ if runs(backend, &chain) => (chain, CHAIN),
-        Some(dtype) => {
-            let sizes = [64, MIN_COLUMNS, 1];
-            (product_graph(StorageKind::Input, dtype, sizes)?, 1)
-        }
-        None => {
-            let device = backend.info().id.clone();
-            return Err(MeasureError::Unsupported { device });
-        }
+    if runs(backend, &chain) {
+        let many = Job::new(backend, &chain)?.time()?;
+        let one = Job::new(backend, &scale_graph(64, 1)?)?.time()?;
+        let each = (many - one).max(1.0) / (CHAIN - 1) as f64;
+        return Ok(((one - each).max(1.0), each));
+    }
+    let Some(dtype) = float else {
+        let device = backend.info().id.clone();
+        return Err(MeasureError::Unsupported { device });
     };
-    Ok(Job::new(backend, &graph)?.time()? / nodes as f64)
+    // Nothing tells them apart.
+    let sizes = [64, MIN_COLUMNS, 1];
+    let graph = product_graph(StorageKind::Input, dtype, sizes)?;
+    let both = Job::new(backend, &graph)?.time()?;
+    Ok((both / 2.0, both / 2.0))
 }
 
 /// Floating-point operations per nanosecond.
@@ -276,7 +283,7 @@ impl<'b> Job<'b> {
         let nodes = &nodes;
         Ok(Self {
             queue: backend.queue(),
-            program: backend.compile(Segment { graph, nodes }, &memory)?,
+            program: backend.compile(Segment::unfused(graph, nodes), &memory)?,
         })
     }
 

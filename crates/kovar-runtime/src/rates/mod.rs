@@ -47,6 +47,8 @@ impl LinkRates {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRates {
+    /// Nanoseconds that it takes to launch a program, whatever is in it.
+    pub launch_ns: f64,
     /// Nanoseconds from one small operation of a program to the next.
     pub dispatch_ns: f64,
     /// Floating-point operations per nanosecond of a product of floats over many rows; `None` if
@@ -81,6 +83,7 @@ impl DeviceRates {
     /// Whether all figures are finite and positive.
     pub fn is_sound(&self) -> bool {
         let figures = [
+            Some(self.launch_ns),
             Some(self.dispatch_ns),
             self.float_flops_per_ns,
             self.quantized_flops_per_ns,
@@ -95,12 +98,18 @@ impl DeviceRates {
     }
 }
 
+/// What a launch takes through a usual driver.
+const LAUNCH_NS: f64 = 2_000.0;
+
 /// What the time of a placement is estimated from. By default nothing is measured: nodes take what
-/// their backend estimates, copies what they take over a usual link.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// their backend estimates, copies what they take over a usual link, launches what they take through
+/// a usual driver.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
     /// A copy from or to a device that was not measured.
     pub link: LinkRates,
+    /// Nanoseconds to launch a program on a device that was not measured.
+    pub launch_ns: f64,
     /// What was measured, by the device's id.
     pub devices: BTreeMap<String, DeviceRates>,
 }
@@ -108,13 +117,21 @@ pub struct Rates {
 /// The default.
 pub(crate) static FIXED_RATES: Rates = Rates {
     link: PCIE,
+    launch_ns: LAUNCH_NS,
     devices: BTreeMap::new(),
 };
+
+impl Default for Rates {
+    fn default() -> Self {
+        FIXED_RATES.clone()
+    }
+}
 
 /// [`Rates`] by the position of a session's devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     link: LinkRates,
+    launch_ns: f64,
     devices: Vec<Option<DeviceRates>>,
 }
 
@@ -125,6 +142,7 @@ impl Times {
             .map(|device| rates.devices.get(&device.info().id).copied());
         Self {
             link: rates.link,
+            launch_ns: rates.launch_ns,
             devices: measured.collect(),
         }
     }
@@ -140,6 +158,12 @@ impl Times {
             None => backend.estimate(node),
         };
         time.max(0.0)
+    }
+
+    /// The time to launch a program on a device, in nanoseconds.
+    pub(crate) fn launch(&self, device: DeviceId) -> f64 {
+        self.of(device)
+            .map_or(self.launch_ns, |rates| rates.launch_ns)
     }
 
     /// The time of a copy from a device, or from the host, to a device, in nanoseconds. Between two

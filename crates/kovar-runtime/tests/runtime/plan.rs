@@ -290,6 +290,7 @@ placement: 4 storages on 1 device
   sim: 4 storages, 48 bytes
 segments: 1
   0: sim, 2 nodes (0 to 1), 6 operations
+fusion: 0 groups of 0 nodes
 memory:
   sim: 48 bytes in 1 buffer, the lower bound is 48
   input `a`: buffer 0, bytes 0..16

@@ -1,7 +1,7 @@
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Scale, Unary, UnaryKind};
 use kovar_core::{DType, Graph, StorageId, ValueId};
 use kovar_runtime::{CompileError, DeviceId, Homes, Plan, Policy, compile};
-use kovar_testkit::simulated::Call;
+use kovar_testkit::simulated::{Call, Events, Stage};
 
 use crate::world::{World, agrees, device, only, reference, without};
 
@@ -266,11 +266,89 @@ fn a_cache_on_one_device_serves_attention_on_another() {
         .attention(attributes, q, cached[0], cached[1], &[])
         .unwrap();
     graph.set_output(y, "y").unwrap();
-    let devices = vec![without("cpu", &["attention"]), only("gpu", &["attention"])];
-    let plan = agrees(&graph, devices, on_cpu());
+    let devices = || vec![without("cpu", &["attention"]), only("gpu", &["attention"])];
+    let plan = agrees(&graph, devices(), on_cpu());
     assert_eq!(nodes(&plan), [CPU, CPU, CPU, GPU]);
     let names: Vec<String> = copied(&plan).into_iter().map(|copy| copy.0).collect();
     assert_eq!(names, ["keys", "values"]);
+    // Only the rows that are valid cross.
+    let row = 4 * heads * dim;
+    for valid in 0..=rows {
+        let bytes = plan.schedule().copied_bytes(&[valid as i32]);
+        assert_eq!(bytes, 2 * valid * row, "{valid} rows");
+
+        let events = Events::new();
+        let mut devices = devices();
+        devices[CPU].events = Some(events.clone());
+        let world = World::new(&graph, devices, on_cpu());
+        let plan = world.compile(&graph).unwrap();
+        let given = ["x", "ids"].map(|name| {
+            let value = plan.input(name).unwrap();
+            let storage = &graph.storages()[storage(&plan, value).index()];
+            (value, crate::world::data(storage, 1))
+        });
+        let given = given.each_ref().map(|(value, data)| (*value, data.into()));
+        drop(plan.run(&given, &[valid as i32]).unwrap());
+        world.session.wait().unwrap();
+        let events = events.all().into_iter();
+        let read = events.filter(|e| e.call == Call::Read && e.stage == Stage::Done);
+        assert_eq!(read.map(|event| event.bytes).sum::<usize>(), bytes);
+    }
+    let description = plan.describe();
+    let line = "keys[0..192], kv_len rows, from cpu behind 0 to gpu before 1";
+    assert!(description.contains(line), "{description}");
+}
+
+#[test]
+fn what_is_read_within_two_limits_crosses_whole() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[1, 4, 1, 4]).unwrap();
+    let y = graph.scale(x, 2.0).unwrap();
+    let rows = ["few", "more"].map(|name| graph.scalar(name, 4).unwrap());
+    let turned = graph.permute(y, &[0, 3, 2, 1]).unwrap();
+    for (i, (kv_len, keys)) in [(rows[0], y), (rows[1], turned), (rows[0], y)]
+        .into_iter()
+        .enumerate()
+    {
+        let attributes = Attention {
+            kv_len: Some(kv_len),
+            ..Attention::new(0.5)
+        };
+        let z = graph.attention(attributes, x, keys, keys, &[]).unwrap();
+        graph.set_output(z, &format!("z{i}")).unwrap();
+    }
+    let devices = vec![only("cpu", &["scale"]), only("gpu", &["attention"])];
+    let plan = agrees(&graph, devices, on_cpu());
+    let crossing = [[0, 0], [1, 0], [4, 4]].map(|rows| plan.schedule().copied_bytes(&rows));
+    assert_eq!(crossing, [64, 64, 64]);
+}
+
+#[test]
+fn a_copy_within_a_limit_and_one_of_all_that_follow_each_other_are_one() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[1, 4, 1, 4]).unwrap();
+    let y = graph.scale(x, 2.0).unwrap();
+    let flat = graph.reshape(y, &[16]).unwrap();
+    let head = graph.slice(flat, 0, 0..4).unwrap();
+    let head = graph.softmax(head, None, 1.0).unwrap();
+    let attributes = Attention {
+        kv_len: Some(graph.scalar("rows", 4).unwrap()),
+        ..Attention::new(0.5)
+    };
+    let z = graph.attention(attributes, x, y, y, &[]).unwrap();
+    let all = graph.softmax(flat, None, 1.0).unwrap();
+    for (value, name) in [(head, "head"), (z, "z"), (all, "all")] {
+        graph.set_output(value, name).unwrap();
+    }
+    let devices = vec![
+        only("cpu", &["scale"]),
+        only("gpu", &["softmax", "attention"]),
+    ];
+    let plan = agrees(&graph, devices, on_cpu());
+    let y = graph.storage_of(y).unwrap().name.clone();
+    let expected = [(y.clone(), 0..16, CPU, GPU), (y, 16..64, CPU, GPU)];
+    assert_eq!(copied(&plan), expected);
+    assert_eq!(plan.schedule().copied_bytes(&[0]), 64);
 }
 
 #[test]
@@ -452,6 +530,7 @@ fn nothing_waits_for_a_device_but_for_bytes_of_its_own() {
     drop(plan.run(&inputs, &[]).unwrap());
     assert_eq!(calls(Call::Wait), before);
     assert_eq!(calls(Call::Fence), before);
+    world.session.wait().unwrap();
     // The first device reads the input and two copies, the other only the input.
     assert_eq!(
         (calls(Call::Write), calls(Call::Read)),

@@ -148,12 +148,7 @@ fn a_run_that_failed_tells_so_each_time_it_is_asked() {
         let plan = world.compile(&graph).unwrap();
         let a = data(&graph.storages()[0], 1);
         let inputs = [(plan.input("a").unwrap(), HostSlice::raw(&a))];
-        // The copy home reads what the launch left, so that a failed launch fails the run.
-        let Ok(outputs) = plan.run(&inputs, &[]) else {
-            assert_eq!(call, Call::Launch);
-            continue;
-        };
-        assert_eq!(call, Call::Write);
+        let outputs = plan.run(&inputs, &[]).unwrap();
         let y = plan.output("y").unwrap();
         let mut bytes = vec![0; 64];
         let first = outputs.wait().unwrap_err();

@@ -6,7 +6,7 @@ use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedOptions};
 use proptest::prelude::*;
 
 use crate::generator::build;
-use crate::world::{Results, World, data, device, simulated};
+use crate::world::{Results, World, data, device, scalars, simulated};
 
 const CALLS: [Call; 9] = [
     Call::Alloc,
@@ -116,7 +116,9 @@ fn run(world: &World, plan: &Plan, seed: u32) -> Result<Results, String> {
         .iter()
         .map(|(value, bytes)| (*value, HostSlice::raw(bytes)))
         .collect();
-    let outputs = plan.run(&inputs, &[]).map_err(|e| e.to_string())?;
+    let outputs = plan
+        .run(&inputs, &scalars(plan, seed))
+        .map_err(|e| e.to_string())?;
     let mut results = Results::new();
     for storage in storages {
         if storage.kind == StorageKind::Output {

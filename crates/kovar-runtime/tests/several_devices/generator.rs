@@ -1,6 +1,8 @@
 //! Arbitrary graphs.
 
-use kovar_core::ops::{Binary, BinaryKind, Op, Scale};
+use kovar_core::ops::{
+    Attention, Binary, BinaryKind, LayerNorm, Op, Pairing, RmsNorm, Rope, Scale, Unary, UnaryKind,
+};
 use kovar_core::{DType, Graph, ValueId};
 
 const SIDE: usize = 4;
@@ -22,13 +24,24 @@ pub fn build(choices: &[(u8, u8, u8)]) -> Graph {
     ];
     let (shift, wkv) = (values[6], values[7]);
     let ids = graph.input("ids", DType::I32, &[SIDE]).unwrap();
+    let rows = graph.scalar("rows", SIDE as i32).unwrap();
+    let table = graph.input("table", DType::F32, &[SIDE, 1, 2]).unwrap();
     let two_ids = graph.slice(ids, 0, 1..3).unwrap();
     let binary = |kind| Op::from(Binary { kind });
+    let relu = || {
+        let kind = UnaryKind::Relu;
+        Op::from(Unary { kind })
+    };
     for &(action, i, j) in choices {
         let pick = |i: u8| values[usize::from(i) % values.len()];
         let (x, y) = (pick(i), pick(j));
+        // Often the last result, so that there are nodes to fuse.
+        let x = match action / 27 % 2 {
+            0 => values.last().copied().unwrap_or(x),
+            _ => x,
+        };
         let half = usize::from(j) % 2;
-        let added = match action % 22 {
+        let added = match action % 28 {
             0 => graph.add(x, y),
             1 => graph.mul(x, y),
             2 => graph.sub(x, y),
@@ -57,6 +70,36 @@ pub fn build(choices: &[(u8, u8, u8)]) -> Graph {
                 })
             }
             20 => graph.softmax(x, None, 0.5),
+            21 => graph.apply(Op::from(RmsNorm { eps: 1.0 }), &[x]),
+            22 => graph.apply_in_place(Op::from(LayerNorm { eps: 1.0 }), &[x]),
+            23 => graph.apply_in_place(relu(), &[x]),
+            24 => graph.apply(relu(), &[x]),
+            25 => {
+                let x = graph.reshape(x, &[SIDE, 1, SIDE]);
+                let cache = graph.reshape(y, &[SIDE, 1, SIDE]);
+                let turned = match half {
+                    0 => x.and_then(|x| {
+                        let pairing = Pairing::Neox;
+                        graph.apply(Op::from(Rope { pairing }), &[x, table])
+                    }),
+                    _ => x.and_then(|x| graph.rope_in_place(x, table, Pairing::Normal)),
+                };
+                let kept = cache.and_then(|cache| graph.set_rows(cache, turned?, ids));
+                kept.and_then(|kept| graph.reshape(kept, &[SIDE, SIDE]))
+            }
+            // Reads a part of its keys and values, which differs from run to run.
+            26 => {
+                let split = |graph: &mut Graph, value| graph.reshape(value, &[1, SIDE, 1, SIDE]);
+                let operands = split(&mut graph, x).and_then(|x| Ok((x, split(&mut graph, y)?)));
+                let attributes = Attention {
+                    kv_len: Some(rows),
+                    ..Attention::new(0.5)
+                };
+                operands.and_then(|(x, y)| {
+                    let z = graph.attention(attributes, y, x, x, &[])?;
+                    graph.reshape(z, &[SIDE, SIDE])
+                })
+            }
             _ => graph.cumsum(x),
         };
         values.extend(added);

@@ -6,6 +6,7 @@ mod failures;
 mod faults;
 mod flow;
 mod following;
+mod fusion;
 mod generator;
 mod limits;
 mod plans;

@@ -1,4 +1,4 @@
-use kovar_core::{DType, Graph};
+use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::Homes;
 use kovar_runtime::alias::classify;
 use kovar_runtime::check::{Violation, check_memory, check_segments};
@@ -7,7 +7,7 @@ use kovar_runtime::liveness::{Liveness, analyse};
 use kovar_runtime::memory::{MemoryPlan, plan};
 use kovar_runtime::placement::{Placement, Rules, place};
 use kovar_runtime::segment::{Schedule, Step, schedule};
-use kovar_testkit::simulated::{Call, SimulatedOptions};
+use kovar_testkit::simulated::{Call, Event, Events, Fault, FaultKind, SimulatedOptions, Stage};
 
 use crate::world::{World, device, only, without};
 
@@ -198,8 +198,8 @@ fn a_run_returns_before_work_that_nobody_waits_for_is_done() {
     let a = [1.0f32; 8];
     let outputs = plan.run(&[(plan.input("a").unwrap(), (&a).into())], &[]);
     let outputs = outputs.unwrap();
-    // The last segment runs behind all copies.
-    assert_eq!(launches(), [1, 1]);
+    // Not even what crosses between devices is waited for.
+    assert_eq!(launches(), [0, 0]);
     outputs
         .read_f32(plan.output("z").unwrap(), &mut [0.0; 8])
         .unwrap();
@@ -275,33 +275,159 @@ fn runs_over_several_devices_overlap_and_keep_their_results() {
     }
 }
 
-#[test]
-fn the_first_device_runs_the_next_step_while_the_second_runs_this_one() {
+/// `x = a + s_0 + .. + s_n`, each state on a device of its own and replaced by the sum up to it.
+fn pipeline(devices: usize) -> (Graph, ValueId, Homes) {
     let mut graph = Graph::new();
     let a = graph.input("a", DType::F32, &[2, 2]).unwrap();
-    let first = graph.state("first", DType::F32, &[2, 2]).unwrap();
-    let second = graph.state("second", DType::F32, &[2, 2]).unwrap();
-    let x = graph.add(a, first).unwrap();
-    graph.copy_into(x, first).unwrap();
-    let y = graph.add(x, second).unwrap();
-    graph.copy_into(y, second).unwrap();
-    let devices = ["one", "two"].map(|id| deferred(without(id, &[])));
-    let homes = Homes::all_on(device(1))
-        .pin("first", device(0))
-        .pin("add.0", device(0));
-    let world = World::new(&graph, devices.to_vec(), homes);
+    let (mut x, mut homes) = (a, Homes::all_on(device(0)));
+    for i in 0..devices {
+        let state = graph.state(&format!("s{i}"), DType::F32, &[2, 2]).unwrap();
+        x = graph.add(x, state).unwrap();
+        graph.copy_into(x, state).unwrap();
+        homes = homes
+            .pin(&format!("s{i}"), device(i))
+            .pin(&format!("add.{}", 2 * i), device(i));
+    }
+    (graph, a, homes)
+}
+
+/// Devices whose work runs late, and what happens on their queues.
+fn late(n: usize) -> (Vec<SimulatedOptions>, Events) {
+    let events = Events::new();
+    let ids = ["one", "two", "three", "four"].into_iter().take(n);
+    let devices = ids.map(|id| SimulatedOptions {
+        events: Some(events.clone()),
+        ..deferred(without(id, &[]))
+    });
+    (devices.collect(), events)
+}
+
+#[test]
+fn devices_run_later_steps_while_those_behind_them_run_earlier_ones() {
+    const RUNS: usize = 6;
+    for n in 2..=4 {
+        let (graph, a, homes) = pipeline(n);
+        let (devices, events) = late(n);
+        let ids: Vec<String> = devices.iter().map(|device| device.id.clone()).collect();
+        let world = World::new(&graph, devices, homes);
+        let plan = world.compile(&graph).unwrap();
+        assert_eq!(plan.schedule().segments.len(), n, "{}", plan.describe());
+        for run in 1..=RUNS {
+            let bytes = [run as f32; 4];
+            plan.run(&[(a, (&bytes).into())], &[]).unwrap();
+        }
+        world.session.wait().unwrap();
+        let events = events.all();
+        let when = |device: &str, stage: Stage, run: usize| {
+            let launch = |event: &&Event| event.call == Call::Launch && event.device == device;
+            let mut events = events.iter().enumerate().filter(|(_, event)| launch(event));
+            let found = events.find(|(_, event)| (event.stage, event.nth) == (stage, run));
+            found.unwrap().0
+        };
+        for pair in ids.windows(2) {
+            for run in 0..RUNS - 1 {
+                let earlier = when(&pair[1], Stage::Done, run);
+                let later = when(&pair[0], Stage::Queued, run + 1);
+                assert!(
+                    later < earlier,
+                    "{n} devices, {pair:?}, run {run}: {events:?}"
+                );
+            }
+        }
+        // Not more than one run for each device is on its way.
+        for run in 0..RUNS - n - 1 {
+            let done = when(&ids[n - 1], Stage::Queued, run);
+            assert!(done < when(&ids[0], Stage::Queued, run + n + 1));
+        }
+        // s_i(n) = s_(i-1)(n) + s_i(n - 1)
+        let mut expected = vec![0.0f32; n];
+        for run in 1..=RUNS {
+            let mut sum = run as f32;
+            for state in &mut expected {
+                sum += *state;
+                *state = sum;
+            }
+        }
+        for (i, expected) in expected.into_iter().enumerate() {
+            let mut bytes = vec![0; 16];
+            let name = format!("s{i}");
+            world.session.read_state(&name, &mut bytes).unwrap();
+            assert_eq!(floats(bytes), [expected; 4], "{name} of {n}");
+        }
+    }
+}
+
+#[test]
+fn a_state_is_read_behind_all_runs_so_far() {
+    let (graph, a, homes) = pipeline(2);
+    let (devices, _) = late(2);
+    let world = World::new(&graph, devices, homes);
     let plan = world.compile(&graph).unwrap();
-    let launches = || [0, 1].map(|at: usize| world.devices[at].calls(Call::Launch));
     for run in 1..=3 {
         let bytes = [run as f32; 4];
         plan.run(&[(a, (&bytes).into())], &[]).unwrap();
-        assert_eq!(launches(), [run, 0]);
     }
-    let state = |name: &str| {
-        let mut bytes = vec![0; 16];
-        world.session.read_state(name, &mut bytes).unwrap();
-        floats(bytes)
-    };
-    assert_eq!(state("first"), [6.0; 4]);
-    assert_eq!(state("second"), [1.0 + 3.0 + 6.0; 4]);
+    let mut bytes = vec![0; 16];
+    world.session.read_state("s1", &mut bytes).unwrap();
+    assert_eq!(floats(bytes), [1.0 + 3.0 + 6.0; 4]);
+}
+
+#[test]
+fn plans_take_turns_on_the_devices_that_they_share() {
+    let (graph, a, homes) = pipeline(3);
+    // Only the device in the middle.
+    let mut other = Graph::new();
+    let b = other.input("b", DType::F32, &[2, 2]).unwrap();
+    let state = other.state("s1", DType::F32, &[2, 2]).unwrap();
+    let x = other.mul(b, state).unwrap();
+    other.copy_into(x, state).unwrap();
+    let (devices, _) = late(3);
+    let world = World::new(&graph, devices, homes.pin("mul.0", device(1)));
+    let plans = [&graph, &other].map(|graph| world.compile(graph).unwrap());
+    let (ones, twos) = ([1.0f32; 4], [2.0f32; 4]);
+    for _ in 0..2 {
+        plans[0].run(&[(a, (&ones).into())], &[]).unwrap();
+        plans[1].run(&[(b, (&twos).into())], &[]).unwrap();
+    }
+    let mut bytes = vec![0; 16];
+    world.session.read_state("s1", &mut bytes).unwrap();
+    // 1, doubled, 2 more, doubled.
+    assert_eq!(floats(bytes), [8.0; 4]);
+    let mut bytes = vec![0; 16];
+    world.session.read_state("s2", &mut bytes).unwrap();
+    assert_eq!(floats(bytes), [1.0 + 4.0; 4]);
+}
+
+#[test]
+fn a_run_that_fails_on_its_way_takes_those_behind_it_along_and_is_told_once() {
+    for at in 0..3 {
+        for nth in 0..4 {
+            let (graph, a, homes) = pipeline(3);
+            let (mut devices, _) = late(3);
+            devices[at].faults.push(Fault {
+                call: Call::Launch,
+                nth,
+                kind: FaultKind::TimedOut,
+            });
+            let world = World::new(&graph, devices, homes);
+            let plan = world.compile(&graph).unwrap();
+            let ones = [1.0f32; 4];
+            let mut told = 0;
+            for _ in 0..4 {
+                told += usize::from(plan.run(&[(a, (&ones).into())], &[]).is_err());
+            }
+            told += usize::from(world.session.wait().is_err());
+            assert_eq!(told, 1, "launch {nth} of {at}");
+            world.session.reset_states().unwrap();
+            plan.run(&[(a, (&ones).into())], &[]).unwrap();
+            for i in 0..3 {
+                let mut bytes = vec![0; 16];
+                world
+                    .session
+                    .read_state(&format!("s{i}"), &mut bytes)
+                    .unwrap();
+                assert_eq!(floats(bytes), [1.0; 4]);
+            }
+        }
+    }
 }

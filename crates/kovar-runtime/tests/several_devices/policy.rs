@@ -258,6 +258,7 @@ fn rates(dispatch_ns: f64) -> DeviceRates {
         bytes_per_ns: 1e3,
     };
     DeviceRates {
+        launch_ns: 1.0,
         dispatch_ns,
         float_flops_per_ns: Some(10.0),
         quantized_flops_per_ns: Some(40.0),
@@ -285,6 +286,46 @@ fn measured_rates_take_the_place_of_estimates() {
     let mut only_upload = rates(1e6);
     only_upload.download.latency_ns = 1e10;
     assert_eq!(with(rates(1e9), only_upload), [1, 1, 1]);
+}
+
+#[test]
+fn a_launch_costs_more_than_a_little_speed_gains() {
+    // Products that the second device does a little faster, between others that it cannot do, of
+    // which none needs a result of another.
+    let mut graph = Graph::new();
+    for i in 0..6 {
+        let a = graph.input(&format!("a{i}"), DType::F32, &[4, 32]).unwrap();
+        let y = match i % 2 {
+            0 => graph.softmax(a, None, 1.0).unwrap(),
+            _ => graph.scale(a, 2.0).unwrap(),
+        };
+        graph.set_output(y, &format!("y{i}")).unwrap();
+    }
+    let devices = || {
+        let mut devices = pair();
+        devices[1] = SimulatedOptions {
+            kind: DeviceKind::Gpu,
+            ..without("gpu", &["softmax"])
+        };
+        devices
+    };
+    let with = |launch_ns: f64| {
+        let cpu = DeviceRates {
+            launch_ns,
+            ..rates(1000.0)
+        };
+        let gpu = DeviceRates {
+            launch_ns,
+            ..rates(900.0)
+        };
+        placed(&graph, devices(), |policy| {
+            let measured = [("cpu", cpu), ("gpu", gpu)].map(|(id, rates)| (id.to_owned(), rates));
+            policy.rates.devices.extend(measured);
+        })
+    };
+    assert_eq!(with(1.0), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(with(60.0), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(with(1000.0), [0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

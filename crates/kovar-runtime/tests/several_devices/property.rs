@@ -1,4 +1,5 @@
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use kovar_core::Graph;
 use kovar_runtime::{CompileError, Homes, Policy, compile, spread};
@@ -13,6 +14,8 @@ use crate::world::{World, device, reference, simulated};
 struct Machine {
     /// By device, which operations it supports: a bit for each value of a hash.
     supports: Vec<u16>,
+    /// By device, which groups it fuses: a bit for each value of a hash.
+    fuses: Vec<u16>,
     /// By device, the largest buffer in units of the largest storage.
     buffers: Vec<u8>,
     /// By device, its budget in units of the largest storage; the last one has no end.
@@ -24,7 +27,7 @@ struct Machine {
     default: u8,
 }
 
-/// Tells operations apart, and the same operation on different layouts.
+/// Tells operations apart, and the same operation on different layouts; and groups.
 fn hash(name: &str, contiguous: bool) -> u32 {
     let hash = name.bytes().fold(u32::from(contiguous) + 1, |hash, byte| {
         hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
@@ -35,14 +38,19 @@ fn hash(name: &str, contiguous: bool) -> u32 {
 impl Machine {
     fn devices(&self, graph: &Graph) -> Vec<SimulatedOptions> {
         let largest = graph.storages().iter().map(|s| s.bytes).max().unwrap_or(0);
-        let each = self.supports.iter().zip(&self.buffers).enumerate();
-        each.map(|(i, (&mask, &buffers))| {
+        let masks = self.supports.iter().zip(&self.fuses);
+        let each = masks.zip(&self.buffers).enumerate();
+        each.map(|(i, ((&mask, &fuses), &buffers))| {
             let options = simulated(&format!("sim{i}"), move |node| {
                 let contiguous = node.output().layout.is_contiguous();
                 mask >> hash(node.op().name(), contiguous) & 1 == 1
             });
             let units = usize::from(buffers % 4) + 1;
             SimulatedOptions {
+                fuses: Some(Arc::new(move |group| {
+                    let all_kept = !group.kept.contains(&false);
+                    fuses >> hash(group.fusion.name(), all_kept) & 1 == 1
+                })),
                 alignment: 16 << (i % 3),
                 memory_bytes: self.budget(i, largest),
                 deferred: buffers / 4 % 2 == 1,
@@ -94,20 +102,22 @@ fn machine() -> impl Strategy<Value = Machine> {
     let mask =
         prop_oneof![3 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| a | b), 1 => Just(0xffff)];
     let budget = prop_oneof![Just(None), any::<u8>().prop_map(Some)];
-    let devices = prop::collection::vec((mask, any::<u8>(), budget), 1..=4);
+    let fuses = prop_oneof![3 => Just(0xffff), 1 => any::<u16>()];
+    let devices = prop::collection::vec((mask, fuses, any::<u8>(), budget), 1..=4);
     let pins = prop::collection::vec(any::<(u8, u8)>(), 0..12);
     let rest = (any::<u8>(), any::<(bool, bool)>());
     (devices, pins, rest).prop_map(|(devices, pins, (default, streams))| Machine {
         supports: devices.iter().map(|device| device.0).collect(),
-        buffers: devices.iter().map(|device| device.1).collect(),
-        budgets: devices.iter().map(|device| device.2).collect(),
+        fuses: devices.iter().map(|device| device.1).collect(),
+        buffers: devices.iter().map(|device| device.2).collect(),
+        budgets: devices.iter().map(|device| device.3).collect(),
         pins,
         streams,
         default,
     })
 }
 
-fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+pub fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
     let choice = || any::<(u8, u8, u8)>();
     prop_oneof![
         3 => prop::collection::vec(choice(), 1..60),
@@ -158,6 +168,15 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     world.session.reset_states().unwrap();
     prop_assert_eq!(&world.run(&second, 1), &first_run, "{}", second.describe());
     prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
+    // Runs that nobody waits for, of both plans, in the same order.
+    world.session.reset_states().unwrap();
+    world.begin(&second, 1);
+    prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
+    let third_run = world.run(&second, 3);
+    world.session.reset_states().unwrap();
+    world.begin(&plan, 1);
+    world.begin(&second, 2);
+    prop_assert_eq!(&world.run(&plan, 3), &third_run, "{}", plan.describe());
     Ok(())
 }
 

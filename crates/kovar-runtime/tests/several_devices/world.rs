@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Reason, Support};
-use kovar_core::{DType, Graph, HostBytes, NodeRef, Storage, StorageKind};
+use kovar_core::{DType, Graph, HostBytes, NodeRef, Storage, StorageKind, ValueId};
 use kovar_runtime::{CompileError, DeviceId, Homes, HostSlice, Plan, Policy, Session, compile};
 use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
 
@@ -76,21 +76,17 @@ impl World {
         compile(graph, &self.session, &policy)
     }
 
+    /// Runs a plan with the inputs of a seed, and waits for nothing.
+    pub fn begin(&self, plan: &Plan, seed: u32) {
+        let inputs = inputs(plan, seed);
+        drop(plan.run(&slices(&inputs), &scalars(plan, seed)).unwrap());
+    }
+
     /// Runs a plan with the inputs of a seed.
     pub fn run(&self, plan: &Plan, seed: u32) -> Results {
-        let inputs: Vec<_> = plan
-            .graph()
-            .storages()
-            .iter()
-            .filter(|storage| storage.kind == StorageKind::Input)
-            .map(|storage| (plan.input(&storage.name).unwrap(), data(storage, seed)))
-            .collect();
-        let inputs: Vec<_> = inputs
-            .iter()
-            .map(|(value, bytes)| (*value, HostSlice::raw(bytes)))
-            .collect();
-        let scalars: Vec<i32> = plan.graph().scalars().iter().map(|s| s.max).collect();
-        let outputs = plan.run(&inputs, &scalars).unwrap();
+        let inputs = inputs(plan, seed);
+        let inputs = slices(&inputs);
+        let outputs = plan.run(&inputs, &scalars(plan, seed)).unwrap();
         let mut results = Results::new();
         for storage in plan.graph().storages() {
             if storage.kind == StorageKind::Output {
@@ -109,6 +105,29 @@ impl World {
         }
         results
     }
+}
+
+/// The inputs of a seed.
+fn inputs(plan: &Plan, seed: u32) -> Vec<(ValueId, Vec<u8>)> {
+    let storages = plan.graph().storages().iter();
+    let inputs = storages.filter(|storage| storage.kind == StorageKind::Input);
+    inputs
+        .map(|storage| (plan.input(&storage.name).unwrap(), data(storage, seed)))
+        .collect()
+}
+
+fn slices(inputs: &[(ValueId, Vec<u8>)]) -> Vec<(ValueId, HostSlice<'_>)> {
+    let inputs = inputs.iter();
+    inputs
+        .map(|(value, bytes)| (*value, HostSlice::raw(bytes)))
+        .collect()
+}
+
+/// The run-time scalars of a seed: the greatest, or less.
+pub fn scalars(plan: &Plan, seed: u32) -> Vec<i32> {
+    let scalars = plan.graph().scalars().iter();
+    let less = |max: i32| (seed as i32 - 1) % (max + 1);
+    scalars.map(|s| s.max - less(s.max)).collect()
 }
 
 /// Small whole numbers, or row numbers where indices are wanted.

@@ -53,6 +53,20 @@ const EDGES: [f64; 17] = [
     f64::NAN,
 ];
 
+/// Angles in radians close to multiples of pi / 2, where little is left of them, and large ones.
+const ANGLES: [f64; 10] = [
+    0.785_398_2,
+    -1.570_796_4,
+    3.141_592_7,
+    -6.283_185_5,
+    33.0,
+    31_415.926,
+    -16_777_216.0,
+    5.0e9,
+    -1.0e22,
+    3.0e38,
+];
+
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = KINDS.into_iter().flat_map(of_kind).collect();
     for kind in [
@@ -100,8 +114,12 @@ fn of_kind(kind: UnaryKind) -> Vec<Case> {
     let mut wide = dense(DType::F32, &[7, 1030], Form::Contiguous, Target::InPlace(0));
     wide.fill = Fill::Gaussian(6.0);
     cases.push(case(kind, wide, Place::Temp));
+    let angles: &[f64] = match kind {
+        UnaryKind::Sin | UnaryKind::Cos => &ANGLES,
+        _ => &[],
+    };
     // Each edge in a tensor of its own, so that no other element hides its error.
-    for edge in EDGES {
+    for &edge in EDGES.iter().chain(angles) {
         let mut point = dense(DType::F32, &[1], Form::Contiguous, Target::Fresh);
         point.fill = Fill::Values(vec![edge]);
         cases.push(case(kind, point, Place::Temp));

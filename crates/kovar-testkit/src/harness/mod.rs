@@ -204,6 +204,20 @@ fn run_setup_on(
     })
 }
 
+/// Compiles a case as a run would, and runs nothing; `None` if the backend can't run it.
+pub fn compile_case(
+    backend: &dyn Backend,
+    case: &Case,
+) -> Result<Option<Arc<dyn Program>>, Failure> {
+    let setup = case.setup()?;
+    if unsupported(backend, &setup.graph).is_some() {
+        return Ok(None);
+    }
+    let initial = setup.initial_bytes(&case.name())?;
+    let placement = Placement::new(backend, &setup, &initial, Operands::Allocated)?;
+    Ok(Some(compile(backend, &setup.graph, &placement)?))
+}
+
 /// Why a backend can't run a graph; `None` if it can.
 pub fn unsupported(backend: &dyn Backend, graph: &Graph) -> Option<String> {
     let nodes = graph.node_ids().filter_map(|id| graph.node(id));
@@ -223,7 +237,7 @@ pub(crate) fn compile(
 ) -> Result<Arc<dyn Program>, DeviceError> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let nodes = &nodes;
-    backend.compile(Segment { graph, nodes }, placement.memory())
+    backend.compile(Segment::unfused(graph, nodes), placement.memory())
 }
 
 fn run_once(

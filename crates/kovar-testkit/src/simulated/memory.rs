@@ -9,6 +9,7 @@ use kovar_core::backend::{Buffer, DeviceMemory};
 use kovar_core::error::DeviceError;
 
 use super::SimulatedOptions;
+use super::events::{Events, Stage};
 use super::faults::{Call, Faults};
 
 /// What a device's memory, programs and queue share. Two devices are the same if and only if they
@@ -17,6 +18,7 @@ use super::faults::{Call, Faults};
 pub(super) struct Device {
     pub id: String,
     pub faults: Faults,
+    events: Option<Events>,
     max_buffer_bytes: usize,
     memory_bytes: Option<u64>,
     allocated: AtomicU64,
@@ -27,6 +29,7 @@ impl Device {
         Self {
             id: options.id.clone(),
             faults: Faults::new(&options.id, &options.faults),
+            events: options.events.clone(),
             max_buffer_bytes: options.max_buffer_bytes,
             memory_bytes: options.memory_bytes,
             allocated: AtomicU64::new(0),
@@ -35,6 +38,13 @@ impl Device {
 
     pub(super) fn call(&self, call: Call) -> Result<(), DeviceError> {
         self.faults.check(call)
+    }
+
+    /// Records what happened to a piece of work.
+    pub(super) fn note(&self, call: Call, stage: Stage, bytes: usize) {
+        if let Some(events) = &self.events {
+            events.add(&self.id, call, stage, bytes);
+        }
     }
 
     pub(super) fn allocated(&self) -> u64 {

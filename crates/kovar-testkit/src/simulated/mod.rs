@@ -6,6 +6,7 @@
 //! Work runs as it is queued, or as late as it may, and its errors come back from the next `wait` or
 //! ticket, as those of a real queue do.
 
+mod events;
 mod faults;
 mod memory;
 mod program;
@@ -18,8 +19,10 @@ use kovar_core::backend::{
     Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
+use kovar_core::fusion::FusedNodes;
 use kovar_core::{HostBytes, NodeRef, Storage};
 
+pub use events::{Event, Events, Stage};
 pub use faults::{Call, Fault, FaultKind};
 
 use crate::oracle::Activations;
@@ -29,6 +32,9 @@ use queue::SimulatedQueue;
 
 /// Which nodes a simulated device supports.
 pub type Supports = dyn Fn(NodeRef<'_>) -> Support + Send + Sync;
+
+/// Which groups of nodes a simulated device runs as one kernel.
+pub type Fuses = dyn Fn(FusedNodes<'_>) -> bool + Send + Sync;
 
 /// What a simulated device is like.
 #[derive(Clone)]
@@ -47,6 +53,8 @@ pub struct SimulatedOptions {
     pub ops: Option<Vec<&'static str>>,
     /// Further conditions on what it supports.
     pub supports: Option<Arc<Supports>>,
+    /// The groups of supported nodes that it fuses; none without it.
+    pub fuses: Option<Arc<Fuses>>,
     /// Whether products with quantised weights quantise their activations.
     pub activations: Activations,
     /// Floating-point operations per nanosecond, for estimates.
@@ -64,6 +72,8 @@ pub struct SimulatedOptions {
     pub readback_bytes: usize,
     /// Calls that fail.
     pub faults: Vec<Fault>,
+    /// Where to record what happens on its queue.
+    pub events: Option<Events>,
 }
 
 impl Default for SimulatedOptions {
@@ -76,6 +86,7 @@ impl Default for SimulatedOptions {
             memory_bytes: None,
             ops: None,
             supports: None,
+            fuses: None,
             activations: Activations::Exact,
             flops_per_ns: 10.0,
             bytes_per_ns: 10.0,
@@ -84,6 +95,7 @@ impl Default for SimulatedOptions {
             upload_ring_bytes: 0,
             readback_bytes: 0,
             faults: Vec::new(),
+            events: None,
         }
     }
 }
@@ -168,6 +180,18 @@ impl Backend for SimulatedDevice {
         }
     }
 
+    fn fuses(&self, group: FusedNodes<'_>) -> Support {
+        let fuses = self.options.fuses.as_ref();
+        if !fuses.is_some_and(|fuses| fuses(group)) {
+            let fusion = group.fusion.name();
+            return Support::No(Reason::Fusion { fusion });
+        }
+        let mut nodes = group.iter().map(|node| self.supports(node));
+        nodes
+            .find(|support| *support != Support::Yes)
+            .unwrap_or(Support::Yes)
+    }
+
     fn estimate(&self, node: NodeRef<'_>) -> f64 {
         let (options, cost) = (&self.options, node.cost());
         let bytes = (cost.bytes_read + cost.bytes_written) as f64;
@@ -226,6 +250,14 @@ impl Backend for SimulatedDevice {
             .filter_map(|&id| segment.graph.node(id))
         {
             if let Support::No(reason) = self.supports(node) {
+                return Err(DeviceError::Unsupported {
+                    device: self.info.id.clone(),
+                    reason,
+                });
+            }
+        }
+        for group in segment.groups {
+            if let Support::No(reason) = self.fuses(segment.group(group)) {
                 return Err(DeviceError::Unsupported {
                     device: self.info.id.clone(),
                     reason,

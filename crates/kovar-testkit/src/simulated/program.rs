@@ -1,16 +1,22 @@
 //! Programs of a simulated device: the oracle, node by node.
+//!
+//! A group of fused nodes runs as badly as a kernel may: what it writes is undefined from its
+//! beginning on and there only at its end, unless the same window is read.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use kovar_core::backend::{Binding, MemoryMap, Program, Segment};
+use kovar_core::backend::{Binding, MemoryMap, Program, Segment, SegmentPart};
 use kovar_core::error::DeviceError;
+use kovar_core::fusion::{FusedNodes, Group};
 use kovar_core::ops::Op;
 use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
-use crate::oracle::{Activations, OracleError, run_node};
-use crate::tensor::{TensorData, TensorError, read_units, read_value, write_units, write_value};
+use crate::oracle::{Activations, OracleError, Output, run_node};
+use crate::tensor::{
+    TensorData, TensorError, read_units, read_value, unit_offsets, write_units, write_value,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct SimulatedProgram(Arc<Compiled>);
@@ -20,6 +26,7 @@ struct Compiled {
     device: Arc<Device>,
     graph: Graph,
     nodes: Vec<NodeId>,
+    groups: Vec<Group>,
     memory: MemoryMap,
     activations: Activations,
 }
@@ -36,21 +43,45 @@ impl SimulatedProgram {
             device: device.clone(),
             graph: segment.graph.clone(),
             nodes: segment.nodes.to_vec(),
+            groups: segment.groups.to_vec(),
             memory: memory.clone(),
             activations,
         }));
-        for node in program.nodes() {
-            for value in node.inputs() {
-                program.bound(node, value)?;
-            }
-            for value in node.writes() {
-                let (memory, _) = program.bound(node, value)?;
-                if memory.is_prepared() {
-                    return Err(device.foreign("compile"));
+        for part in program.segment().parts() {
+            for (node, link, kept) in program.linked(part) {
+                let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
+                for (_, value) in read {
+                    program.bound(node, value)?;
+                }
+                for value in node.writes().filter(|_| kept) {
+                    let (memory, _) = program.bound(node, value)?;
+                    if memory.is_prepared() {
+                        return Err(device.foreign("compile"));
+                    }
                 }
             }
         }
         Ok(program)
+    }
+
+    fn segment(&self) -> Segment<'_> {
+        Segment {
+            graph: &self.0.graph,
+            nodes: &self.0.nodes,
+            groups: &self.0.groups,
+        }
+    }
+
+    /// The nodes of a part of the segment, with the operand that the node before hands over and
+    /// whether the result is written to memory.
+    fn linked<'s>(&'s self, part: SegmentPart<'s>) -> Vec<(NodeRef<'s>, Option<usize>, bool)> {
+        match part {
+            SegmentPart::Node(id) => {
+                let node = self.0.graph.node(id);
+                node.into_iter().map(|node| (node, None, true)).collect()
+            }
+            SegmentPart::Group(group) => group.linked().collect(),
+        }
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
@@ -101,31 +132,91 @@ impl SimulatedProgram {
     }
 
     pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
-        for node in self.nodes() {
-            self.run_node(node, scalars)?;
+        for part in self.segment().parts() {
+            match part {
+                SegmentPart::Node(id) => {
+                    if let Some(node) = self.0.graph.node(id) {
+                        self.run_node(node, scalars)?;
+                    }
+                }
+                SegmentPart::Group(group) => self.run_group(&group, scalars)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph has been checked, so the oracle has no reason to fail but one of its own.
+    fn broken(&self, error: impl Into<OracleError>) -> DeviceError {
+        DeviceError::Lost {
+            device: self.0.device.id.clone(),
+            reason: error.into().to_string(),
+        }
+    }
+
+    fn run_group(&self, group: &FusedNodes<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
+        for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+            let output = node.output();
+            let is_read = group.reads().any(|read| read == output);
+            if !is_read && !node.op().writes_partially() {
+                let (memory, offset) = self.bound(node, output)?;
+                memory.write("launch", |bytes| {
+                    for unit in unit_offsets(output) {
+                        let start = offset + unit;
+                        bytes[start..start + output.dtype.block_bytes()].fill(0xff);
+                    }
+                })?;
+            }
+        }
+        let mut handed: Option<TensorData> = None;
+        let mut results = Vec::new();
+        for (node, link, kept) in group.linked() {
+            let given = link.zip(handed.take());
+            let output = self.compute(node, given, scalars)?;
+            let rounded = output.data.rounded_to(node.output().dtype);
+            handed = Some(rounded.map_err(|error| self.broken(error))?);
+            if kept {
+                results.push((node, output));
+            }
+        }
+        for (node, output) in results {
+            self.store(node, &output)?;
         }
         Ok(())
     }
 
     fn run_node(&self, node: NodeRef<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
-        // The graph has been checked, so the oracle has no reason to fail but one of its own.
-        let broken = |error: OracleError| DeviceError::Lost {
-            device: self.0.device.id.clone(),
-            reason: error.to_string(),
-        };
         if let (Op::Copy(_), Some(x)) = (node.op(), node.input(0))
             && x.dtype == node.output().dtype
         {
             return self.move_units(node, x);
         }
+        let output = self.compute(node, None, scalars)?;
+        self.store(node, &output)
+    }
+
+    /// What a node makes of its operands in memory, but for one that is `given`.
+    fn compute(
+        &self,
+        node: NodeRef<'_>,
+        mut given: Option<(usize, TensorData)>,
+        scalars: &[i32],
+    ) -> Result<Output, DeviceError> {
         let mut inputs: Vec<TensorData> = Vec::new();
-        for value in node.inputs() {
+        for (i, value) in node.inputs().enumerate() {
+            if let Some((_, data)) = given.take_if(|(at, _)| *at == i) {
+                inputs.push(data);
+                continue;
+            }
             let (memory, offset) = self.bound(node, value)?;
             let end = offset + node.storage_of(value).bytes;
             let data = memory.read(|bytes| read_value(value, &bytes[offset..end]));
-            inputs.push(data.map_err(|error| broken(error.into()))?);
+            inputs.push(data.map_err(|error| self.broken(error))?);
         }
-        let output = run_node(node, &inputs, scalars, self.0.activations).map_err(broken)?;
+        run_node(node, &inputs, scalars, self.0.activations).map_err(|error| self.broken(error))
+    }
+
+    /// Writes what a node made to memory.
+    fn store(&self, node: NodeRef<'_>, output: &Output) -> Result<(), DeviceError> {
         let result = (node.output(), &output.data, output.written.as_deref());
         let updates = node.updates().zip(&output.updates);
         let updates = updates.map(|(value, data)| (value, data, None));
@@ -136,7 +227,7 @@ impl SimulatedProgram {
                 |bytes: &mut [u8]| write_value(value, data, written, &mut bytes[offset..end]);
             memory
                 .write("launch", write)?
-                .map_err(|error| broken(error.into()))?;
+                .map_err(|error| self.broken(error))?;
         }
         Ok(())
     }

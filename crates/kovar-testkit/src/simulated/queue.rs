@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
 use kovar_core::error::DeviceError;
 
+use super::events::Stage;
 use super::faults::Call;
 use super::memory::{Device, SimulatedMemory};
 use super::program::SimulatedProgram;
@@ -77,8 +78,14 @@ impl Shared {
 
     /// Queues `work` behind all work before it; its error waits for a wait. Work behind failed work
     /// is void.
-    fn enqueue(&self, call: Call, work: impl FnOnce() -> Result<(), DeviceError> + Send + 'static) {
+    fn enqueue(
+        &self,
+        call: Call,
+        bytes: usize,
+        work: impl FnOnce() -> Result<(), DeviceError> + Send + 'static,
+    ) {
         let device = self.device.clone();
+        device.note(call, Stage::Queued, bytes);
         self.push(Box::new(move |pending| {
             let done = device.call(call);
             if let Err(error) = done.and_then(|()| match pending {
@@ -87,6 +94,7 @@ impl Shared {
             }) {
                 pending.get_or_insert(error);
             }
+            device.note(call, Stage::Done, bytes);
         }));
     }
 
@@ -124,7 +132,7 @@ impl Queue for SimulatedQueue {
         let memory = self.0.plain(buffer, "write")?;
         let range = memory.range("write", offset, bytes.len())?;
         let (device, buffer, bytes) = (self.0.device.clone(), buffer.clone(), bytes.to_vec());
-        self.0.enqueue(Call::Write, move || {
+        self.0.enqueue(Call::Write, bytes.len(), move || {
             let memory = device.own(&buffer, "write")?;
             memory.write("write", |all| all[range].copy_from_slice(&bytes))
         });
@@ -141,6 +149,7 @@ impl Queue for SimulatedQueue {
         let range = memory.range("read", offset, len)?;
         let slot = Slot::default();
         let (device, buffer, left) = (self.0.device.clone(), buffer.clone(), slot.clone());
+        device.note(Call::Read, Stage::Queued, len);
         self.0.push(Box::new(move |pending| {
             let called = device.call(Call::Read);
             // An error of the work before it comes back with the bytes.
@@ -152,6 +161,7 @@ impl Queue for SimulatedQueue {
                 }),
             };
             *lock(&left) = Some(read);
+            device.note(Call::Read, Stage::Done, len);
         }));
         Ok(Box::new(Ticket {
             queue: self.0.clone(),
@@ -173,7 +183,7 @@ impl Queue for SimulatedQueue {
             .range("copy", from_offset, len)?;
         let target_range = self.0.plain(to, "copy")?.range("copy", to_offset, len)?;
         let (device, from, to) = (self.0.device.clone(), from.clone(), to.clone());
-        self.0.enqueue(Call::Copy, move || {
+        self.0.enqueue(Call::Copy, len, move || {
             let source = device.own(&from, "copy")?;
             let bytes = source.read(|all| all[source_range].to_vec());
             let target = device.own(&to, "copy")?;
@@ -191,7 +201,7 @@ impl Queue for SimulatedQueue {
     ) -> Result<(), DeviceError> {
         let range = self.0.plain(buffer, "fill")?.range("fill", offset, len)?;
         let (device, buffer) = (self.0.device.clone(), buffer.clone());
-        self.0.enqueue(Call::Fill, move || {
+        self.0.enqueue(Call::Fill, len, move || {
             let memory = device.own(&buffer, "fill")?;
             memory.write("fill", |all| all[range].fill(byte))
         });
@@ -203,7 +213,8 @@ impl Queue for SimulatedQueue {
         let program = program.ok_or_else(|| self.0.device.foreign("launch"))?;
         program.check(&self.0.device, scalars)?;
         let (program, scalars) = (program.clone(), scalars.to_vec());
-        self.0.enqueue(Call::Launch, move || program.run(&scalars));
+        self.0
+            .enqueue(Call::Launch, 0, move || program.run(&scalars));
         Ok(())
     }
 

@@ -163,13 +163,9 @@ impl Backend for Planted {
         if self.fault == PlantedFault::AlwaysQuantize {
             graph = with_default_precision(segment.graph);
         }
-        let program = self.device.compile(
-            Segment {
-                graph: &graph,
-                nodes: segment.nodes,
-            },
-            memory,
-        )?;
+        let program = self
+            .device
+            .compile(Segment::unfused(&graph, segment.nodes), memory)?;
         *self.compiled.lock().unwrap() = Some((graph, memory.clone()));
         Ok(program)
     }

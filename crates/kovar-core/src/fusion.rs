@@ -1,0 +1,188 @@
+//! Which consecutive nodes may run as one kernel: the table of fusions, and the groups of nodes that
+//! a backend is told to fuse.
+//!
+//! In a group, every node but the first works on the result of the node before it, its *link*. A
+//! result that nobody outside of the group needs is not kept: it is never written, and its storage
+//! may have no memory. All other operands are read from memory as it was before the group.
+
+use std::ops::Range;
+
+use crate::graph::{Graph, NodeId, NodeRef, Value};
+use crate::ops::{BinaryKind, Op};
+
+/// What a node of a group may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    /// A sum of two operands.
+    Add,
+    /// A product, element by element.
+    Mul,
+    /// A function of one operand.
+    Unary,
+    /// Any operation whose elements depend only on those of its operands at the same place.
+    Elementwise,
+    /// A norm over rows or groups.
+    Norm,
+    /// Rotary position embedding.
+    Rope,
+    /// Rows written by index.
+    SetRows,
+}
+
+impl Part {
+    fn is(self, op: &Op) -> bool {
+        let kind = match op {
+            Op::Binary(binary) => Some(binary.kind),
+            _ => None,
+        };
+        match self {
+            Part::Add => kind == Some(BinaryKind::Add),
+            Part::Mul => kind == Some(BinaryKind::Mul),
+            Part::Unary => matches!(op, Op::Unary(_)),
+            Part::Elementwise => {
+                matches!(op, Op::Binary(_) | Op::Glu(_) | Op::Scale(_) | Op::Unary(_))
+            }
+            Part::Norm => matches!(op, Op::GroupNorm(_) | Op::LayerNorm(_) | Op::RmsNorm(_)),
+            Part::Rope => matches!(op, Op::Rope(_)),
+            Part::SetRows => matches!(op, Op::SetRows(_)),
+        }
+    }
+}
+
+/// A row of the table: a pattern of consecutive nodes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fusion {
+    name: &'static str,
+    parts: &'static [Part],
+}
+
+/// The table. The first row that fits counts, so the longer of two that begin alike comes first.
+static FUSIONS: &[Fusion] = {
+    use Part::{Add, Elementwise, Mul, Norm, Rope, SetRows, Unary};
+    const fn row(name: &'static str, parts: &'static [Part]) -> Fusion {
+        Fusion { name, parts }
+    }
+    &[
+        // What a block adds to the hidden state, the norm before the next block, and the
+        // modulation by a condition in diffusion transformers.
+        row(
+            "gate+residual+norm+scale+shift",
+            &[Mul, Add, Norm, Mul, Add],
+        ),
+        row("residual+norm+scale+shift", &[Add, Norm, Mul, Add]),
+        row("gate+residual+norm", &[Mul, Add, Norm]),
+        row("residual+norm", &[Add, Norm]),
+        row("norm+scale+shift", &[Norm, Mul, Add]),
+        row("norm+scale", &[Norm, Mul]),
+        row("norm+activation", &[Norm, Unary]),
+        row("elementwise", &[Elementwise; 4]),
+        row("elementwise", &[Elementwise; 3]),
+        row("bias+activation", &[Add, Unary]),
+        row("gate*up", &[Unary, Mul]),
+        row("elementwise", &[Elementwise; 2]),
+        row("rope+cache write", &[Rope, SetRows]),
+    ]
+};
+
+impl Fusion {
+    /// All rows of the table, in the order in which they are tried.
+    pub fn all() -> &'static [Fusion] {
+        FUSIONS
+    }
+
+    /// The name, as plans show it; several patterns may share one.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number of nodes.
+    pub fn n_nodes(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether nodes have the pattern's operations, each linked to the one before.
+    pub fn fits(&self, nodes: &[NodeRef<'_>]) -> bool {
+        let linked = || {
+            nodes
+                .windows(2)
+                .all(|pair| link(pair[0], pair[1]).is_some())
+        };
+        nodes.len() == self.parts.len()
+            && self
+                .parts
+                .iter()
+                .zip(nodes)
+                .all(|(part, node)| part.is(node.op()))
+            && linked()
+    }
+}
+
+/// The operand of `next` that is the result of `node`, where a kernel of both can hand it over:
+/// the same window, and for an elementwise operation as large as the result.
+pub fn link(node: NodeRef<'_>, next: NodeRef<'_>) -> Option<usize> {
+    let result = node.output();
+    let at = next.inputs().position(|value| value == result)?;
+    let fits = match Part::Elementwise.is(next.op()) {
+        true => result.dims() == next.output().dims(),
+        false => at == 0,
+    };
+    fits.then_some(at)
+}
+
+/// Consecutive nodes of a segment that one kernel runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The row of the table.
+    pub fusion: &'static Fusion,
+    /// The positions in the segment's nodes.
+    pub nodes: Range<usize>,
+    /// By node, whether its result is written to memory. The last one's is.
+    pub kept: Vec<bool>,
+}
+
+/// The nodes of a [`Group`].
+#[derive(Clone, Copy, Debug)]
+pub struct FusedNodes<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    /// The row of the table.
+    pub fusion: &'static Fusion,
+    /// The nodes, in program order.
+    pub nodes: &'g [NodeId],
+    /// By node, whether its result is written to memory. The last one's is.
+    pub kept: &'g [bool],
+}
+
+impl<'g> FusedNodes<'g> {
+    /// The nodes, in program order.
+    pub fn iter(&self) -> impl Iterator<Item = NodeRef<'g>> + use<'g> {
+        let graph = self.graph;
+        self.nodes.iter().filter_map(move |&id| graph.node(id))
+    }
+
+    /// The nodes, each with its operand that the node before hands over (none of the first) and
+    /// whether its result is kept.
+    pub fn linked(&self) -> impl Iterator<Item = (NodeRef<'g>, Option<usize>, bool)> + use<'g> {
+        let before = std::iter::once(None).chain(self.iter().map(Some));
+        let each = self.iter().zip(before).zip(self.kept);
+        each.map(|((node, before), &kept)| {
+            (node, before.and_then(|before| link(before, node)), kept)
+        })
+    }
+
+    /// The values that are read from memory: all operands but the links.
+    pub fn reads(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
+        self.linked().flat_map(|(node, link, _)| {
+            let inputs = node.inputs().enumerate();
+            inputs
+                .filter(move |&(i, _)| Some(i) != link)
+                .map(|(_, value)| value)
+        })
+    }
+
+    /// The values that are written to memory.
+    pub fn writes(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
+        let kept = self.linked().filter(|&(_, _, kept)| kept);
+        kept.map(|(node, ..)| node.output())
+    }
+}

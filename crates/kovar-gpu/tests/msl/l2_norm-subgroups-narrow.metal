@@ -1,0 +1,418 @@
+// language: metal3.1
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size4;
+    uint size5;
+    uint size7;
+};
+
+struct Rows {
+    metal::uint4 dims;
+    uint log2_lanes;
+    uint chunk;
+    uint chunks;
+    uint count;
+};
+struct View {
+    metal::uint4 strides;
+    uint offset;
+    char _pad2[12];
+};
+struct Params {
+    Rows rows;
+    View out;
+    View a;
+    float eps;
+    char _pad4[12];
+};
+struct Part {
+    metal::uint4 at;
+    uint row;
+    uint number;
+    uint first;
+    uint last;
+    bool inside;
+    char _pad6[3];
+    uint lane;
+    uint lanes;
+    char _pad8[4];
+};
+typedef uint type_5[1];
+struct type_7 {
+    metal::float2 inner[256];
+};
+typedef metal::atomic_uint type_9[1];
+constant uint F32_ = 0u;
+constant uint BF16_ = 2u;
+constant uint PER = 1u;
+constant uint A_DTYPE = 1u;
+constant uint B_DTYPE = 0u;
+constant uint OUT_DTYPE = 1u;
+
+void enter_subgroups(
+    uint id,
+    uint count,
+    uint invocation_1,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup
+) {
+    own_subgroup = id;
+    all_subgroups = count;
+    leads_subgroup = invocation_1 == 0u;
+    return;
+}
+
+metal::uint4 unravel(
+    uint i_3,
+    metal::uint4 dims
+) {
+    if (((dims.x * dims.y) * dims.z) == 1u) {
+        return metal::uint4(0u, 0u, 0u, i_3);
+    }
+    uint z = i_3 / dims.w;
+    if ((dims.x * dims.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_3 - (z * dims.w));
+    }
+    uint y = z / dims.z;
+    uint x = y / dims.y;
+    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_3 - (z * dims.w));
+}
+
+Part part_of(
+    Rows rows,
+    uint workgroup_1,
+    uint lane_1
+) {
+    Part part = {};
+    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    part.inside = number < (rows.count * rows.chunks);
+    bool _e19 = part.inside;
+    part.number = _e19 ? number : 0u;
+    uint _e23 = part.number;
+    part.row = _e23 / rows.chunks;
+    uint _e27 = part.row;
+    metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
+    part.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = part.number;
+    uint _e41 = part.row;
+    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = part.first;
+    uint _e51 = part.first;
+    bool _e58 = part.inside;
+    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    part.lanes = 1u << rows.log2_lanes;
+    uint _e66 = part.lanes;
+    part.lane = lane_1 & (_e66 - 1u);
+    Part _e70 = part;
+    return _e70;
+}
+
+uint flat_workgroup(
+    metal::uint3 id_1,
+    metal::uint3 count_1
+) {
+    return (id_1.y * count_1.x) + id_1.x;
+}
+
+uint position(
+    View view,
+    metal::uint4 at
+) {
+    metal::uint4 steps = view.strides * at;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+float decode(
+    uint word,
+    uint i_4,
+    uint dtype
+) {
+    if (dtype == F32_) {
+        return as_type<float>(word);
+    }
+    uint half_ = (word >> ((i_4 & 1u) << 4u)) & 65535u;
+    if (dtype == BF16_) {
+        return as_type<float>(half_ << 16u);
+    }
+    return float2(as_type<half2>(half_)).x;
+}
+
+uint word_of(
+    uint i_5,
+    uint dtype_1
+) {
+    return (dtype_1 == F32_) ? i_5 : (i_5 >> 1u);
+}
+
+float a_at(
+    uint i_6,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_6, A_DTYPE);
+    uint _e5 = a[_e3];
+    float _e7 = decode(_e5, i_6, A_DTYPE);
+    return _e7;
+}
+
+float b_at(
+    uint i_7,
+    device type_5 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_7, B_DTYPE);
+    uint _e5 = b[_e3];
+    float _e7 = decode(_e5, i_7, B_DTYPE);
+    return _e7;
+}
+
+metal::float2 sum_pairs(
+    uint lane_2,
+    uint log2_lanes,
+    metal::float2 value,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
+    threadgroup type_7& lane_sums
+) {
+    metal::float2 all = metal::float2(0.0);
+    uint i_8 = 0u;
+    uint step = {};
+    if (log2_lanes == 8u) {
+        metal::float2 unnamed = metal::simd_sum(value);
+        bool _e7 = leads_subgroup;
+        if (_e7) {
+            uint _e10 = own_subgroup;
+            lane_sums.inner[_e10] = unnamed;
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        bool loop_init = true;
+        while(true) {
+            if (!loop_init) {
+                uint _e27 = i_8;
+                i_8 = _e27 + 1u;
+            }
+            loop_init = false;
+            uint _e17 = i_8;
+            uint _e19 = all_subgroups;
+            if (_e17 < _e19) {
+            } else {
+                break;
+            }
+            {
+                metal::float2 _e21 = all;
+                uint _e23 = i_8;
+                metal::float2 _e25 = lane_sums.inner[_e23];
+                all = _e21 + _e25;
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        metal::float2 _e30 = all;
+        return _e30;
+    }
+    lane_sums.inner[lane_2] = value;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint lanes = 1u << log2_lanes;
+    step = lanes >> 1u;
+    bool loop_init_1 = true;
+    while(true) {
+        if (!loop_init_1) {
+            uint _e55 = step;
+            step = _e55 >> 1u;
+        }
+        loop_init_1 = false;
+        uint _e38 = step;
+        if (_e38 > 0u) {
+        } else {
+            break;
+        }
+        {
+            uint _e44 = step;
+            if ((lane_2 & (lanes - 1u)) < _e44) {
+                metal::float2 _e48 = lane_sums.inner[lane_2];
+                uint _e50 = step;
+                metal::float2 _e53 = lane_sums.inner[lane_2 + _e50];
+                lane_sums.inner[lane_2] = _e48 + _e53;
+            }
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        }
+    }
+    metal::float2 all_1 = lane_sums.inner[lane_2 & ~((lanes - 1u))];
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return all_1;
+}
+
+float sum_lanes(
+    uint lane_3,
+    uint log2_lanes_1,
+    float value_1,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
+    threadgroup type_7& lane_sums
+) {
+    metal::float2 _e5 = sum_pairs(lane_3, log2_lanes_1, metal::float2(value_1, 0.0), own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    return _e5.x;
+}
+
+uint encode(
+    float value_2,
+    uint dtype_2
+) {
+    uint bits = as_type<uint>(value_2);
+    uint magnitude = bits & 2147483647u;
+    if (dtype_2 == BF16_) {
+        uint rounded = ((bits + 32767u) + ((bits >> 16u) & 1u)) >> 16u;
+        return (magnitude > 2139095040u) ? ((bits >> 16u) | 64u) : rounded;
+    }
+    uint sign = (bits >> 16u) & 32768u;
+    if (magnitude >= 1199566848u) {
+        return sign | ((magnitude > 2139095040u) ? 32256u : 31744u);
+    }
+    if (magnitude < 947912704u) {
+        return sign | (as_type<uint>(as_type<float>(magnitude) + 0.5) - 1056964608u);
+    }
+    return sign | ((((magnitude - 939524096u) + 4095u) + ((magnitude >> 13u) & 1u)) >> 13u);
+}
+
+void put(
+    uint i_9,
+    float value_3,
+    device type_9& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint shift = (i_9 & 1u) << 4u;
+    uint _e13 = metal::atomic_fetch_and_explicit(&out[i_9 >> 1u], ~((65535u << shift)), metal::memory_order_relaxed);
+    uint _e19 = encode(value_3, OUT_DTYPE);
+    uint _e21 = metal::atomic_fetch_or_explicit(&out[i_9 >> 1u], _e19 << shift, metal::memory_order_relaxed);
+    return;
+}
+
+void put_pair(
+    uint i_10,
+    float first,
+    float second,
+    device type_9& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e8 = encode(first, OUT_DTYPE);
+    uint _e10 = encode(second, OUT_DTYPE);
+    metal::atomic_store_explicit(&out[i_10 >> 1u], _e8 | (_e10 << 16u), metal::memory_order_relaxed);
+    return;
+}
+
+struct l2_normInput {
+};
+[[max_total_threads_per_threadgroup(256)]] kernel void l2_norm(
+  metal::uint3 workgroup [[threadgroup_position_in_grid]]
+, metal::uint3 workgroups [[threadgroups_per_grid]]
+, uint lane [[thread_index_in_threadgroup]]
+, uint subgroup [[simdgroup_index_in_threadgroup]]
+, uint subgroups [[simdgroups_per_threadgroup]]
+, uint invocation [[thread_index_in_simdgroup]]
+, constant Params& params [[user(fake0)]]
+, device type_5 const& a [[user(fake0)]]
+, device type_5 const& b [[user(fake0)]]
+, threadgroup type_7& lane_sums
+, device type_9& out [[user(fake0)]]
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    uint own_subgroup = {};
+    uint all_subgroups = {};
+    bool leads_subgroup = {};
+    float sum = 0.0;
+    uint i = {};
+    uint i_1 = {};
+    uint i_2 = {};
+    enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
+    Rows rows_1 = params.rows;
+    uint _e9 = flat_workgroup(workgroup, workgroups);
+    Part _e10 = part_of(rows_1, _e9, lane);
+    View _e13 = params.a;
+    uint _e15 = position(_e13, _e10.at);
+    uint stride = params.a.strides.w;
+    if (rows_1.chunks == 1u) {
+        i = _e10.first + _e10.lane;
+        bool loop_init_2 = true;
+        while(true) {
+            if (!loop_init_2) {
+                uint _e40 = i;
+                i = _e40 + _e10.lanes;
+            }
+            loop_init_2 = false;
+            uint _e30 = i;
+            if (_e30 < _e10.last) {
+            } else {
+                break;
+            }
+            {
+                uint _e33 = i;
+                float _e36 = a_at(_e15 + (_e33 * stride), a, _buffer_sizes);
+                float _e37 = sum;
+                sum = _e37 + (_e36 * _e36);
+            }
+        }
+    } else {
+        i_1 = _e10.lane;
+        bool loop_init_3 = true;
+        while(true) {
+            if (!loop_init_3) {
+                uint _e56 = i_1;
+                i_1 = _e56 + _e10.lanes;
+            }
+            loop_init_3 = false;
+            uint _e45 = i_1;
+            if (_e45 < rows_1.chunks) {
+            } else {
+                break;
+            }
+            {
+                float _e48 = sum;
+                uint _e52 = i_1;
+                float _e54 = b_at((_e10.row * rows_1.chunks) + _e52, b, _buffer_sizes);
+                sum = _e48 + _e54;
+            }
+        }
+    }
+    float _e60 = sum;
+    float _e61 = sum_lanes(lane, rows_1.log2_lanes, _e60, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    float _e65 = params.eps;
+    float factor = 1.0 / metal::max(metal::sqrt(_e61), _e65);
+    View _e71 = params.out;
+    uint _e73 = position(_e71, _e10.at);
+    uint step_1 = params.out.strides.w;
+    i_2 = _e10.first + (_e10.lane * PER);
+    bool loop_init_4 = true;
+    while(true) {
+        if (!loop_init_4) {
+            uint _e109 = i_2;
+            i_2 = _e109 + (_e10.lanes * PER);
+        }
+        loop_init_4 = false;
+        uint _e85 = i_2;
+        if (_e85 < _e10.last) {
+        } else {
+            break;
+        }
+        {
+            uint _e88 = i_2;
+            float _e91 = a_at(_e15 + (_e88 * stride), a, _buffer_sizes);
+            float y_1 = _e91 * factor;
+            if (true) {
+                uint _e97 = i_2;
+                put(_e73 + (_e97 * step_1), y_1, out, _buffer_sizes);
+            } else {
+                uint _e100 = i_2;
+                uint _e102 = i_2;
+                float _e107 = a_at(_e15 + ((_e102 + 1u) * stride), a, _buffer_sizes);
+                put_pair(_e73 + _e100, y_1, _e107 * factor, out, _buffer_sizes);
+            }
+        }
+    }
+    return;
+}

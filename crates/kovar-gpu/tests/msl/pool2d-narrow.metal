@@ -1,0 +1,304 @@
+// language: metal3.1
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size1;
+    uint size2;
+};
+
+struct View {
+    metal::uint4 strides;
+    uint offset;
+    char _pad2[12];
+};
+struct Params {
+    metal::uint4 dims;
+    View out;
+    View a;
+    metal::uint4 rows;
+    metal::uint4 columns;
+    metal::uint4 first;
+    metal::float4 divisor;
+};
+typedef uint type_5[1];
+typedef metal::atomic_uint type_9[1];
+constant uint F32_ = 0u;
+constant uint BF16_ = 2u;
+constant uint INFINITY_BITS = 2139095040u;
+constant uint NAN_BITS = 2143289344u;
+constant uint GREATEST = 0u;
+constant uint PER = 1u;
+constant uint WORKGROUP = 256u;
+constant uint A_DTYPE = 1u;
+constant uint OUT_DTYPE = 1u;
+
+metal::uint2 covered(
+    uint i,
+    metal::uint4 axis
+) {
+    uint start = i * axis.y;
+    uint end = metal::min((start + axis.x) - metal::min(start + axis.x, axis.z), axis.w);
+    return metal::uint2(start - metal::min(start, axis.z), end);
+}
+
+uint ordered(
+    uint bits
+) {
+    return (bits >= 2147483648u) ? ~(bits) : (bits | 2147483648u);
+}
+
+float decode(
+    uint word,
+    uint i_1,
+    uint dtype
+) {
+    if (dtype == F32_) {
+        return as_type<float>(word);
+    }
+    uint half_ = (word >> ((i_1 & 1u) << 4u)) & 65535u;
+    if (dtype == BF16_) {
+        return as_type<float>(half_ << 16u);
+    }
+    return float2(as_type<half2>(half_)).x;
+}
+
+uint word_of(
+    uint i_2,
+    uint dtype_1
+) {
+    return (dtype_1 == F32_) ? i_2 : (i_2 >> 1u);
+}
+
+float a_at(
+    uint i_3,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_3, A_DTYPE);
+    uint _e5 = a[_e3];
+    float _e7 = decode(_e5, i_3, A_DTYPE);
+    return _e7;
+}
+
+bool is_nan(
+    float x
+) {
+    return (as_type<uint>(x) & 2147483647u) > INFINITY_BITS;
+}
+
+float or_bits(
+    float y,
+    uint bits_1,
+    bool condition
+) {
+    return as_type<float>(condition ? bits_1 : as_type<uint>(y));
+}
+
+float pooled(
+    metal::uint4 at,
+    constant Params& params,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint greatest = 0u;
+    bool has_nan = false;
+    float sum = 0.0;
+    uint row = {};
+    float of_row = {};
+    uint column = {};
+    bool local = {};
+    uint _e4 = params.a.offset;
+    uint _e10 = params.a.strides.x;
+    uint _e18 = params.a.strides.y;
+    uint image = (_e4 + (at.x * _e10)) + (at.y * _e18);
+    uint _e25 = params.first.x;
+    metal::uint4 _e29 = params.rows;
+    metal::uint2 _e30 = covered(at.z + _e25, _e29);
+    metal::uint4 _e34 = params.columns;
+    metal::uint2 _e35 = covered(at.w, _e34);
+    row = _e30.x;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e100 = row;
+            row = _e100 + 1u;
+        }
+        loop_init = false;
+        uint _e44 = row;
+        if (_e44 < _e30.y) {
+        } else {
+            break;
+        }
+        {
+            uint _e47 = row;
+            uint _e51 = params.first.y;
+            uint _e57 = params.a.strides.z;
+            uint start_1 = image + ((_e47 - _e51) * _e57);
+            of_row = 0.0;
+            column = _e35.x;
+            bool loop_init_1 = true;
+            while(true) {
+                if (!loop_init_1) {
+                    uint _e94 = column;
+                    column = _e94 + 1u;
+                }
+                loop_init_1 = false;
+                uint _e64 = column;
+                if (_e64 < _e35.y) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e67 = column;
+                    uint _e72 = params.a.strides.w;
+                    float _e75 = a_at(start_1 + (_e67 * _e72), a, _buffer_sizes);
+                    if (false) {
+                        uint _e80 = greatest;
+                        uint _e82 = ordered(as_type<uint>(_e75));
+                        greatest = metal::max(_e80, _e82);
+                        bool _e84 = has_nan;
+                        if (!(_e84)) {
+                            bool _e88 = is_nan(_e75);
+                            local = _e88;
+                        } else {
+                            local = true;
+                        }
+                        bool _e90 = local;
+                        has_nan = _e90;
+                    } else {
+                        float _e91 = of_row;
+                        of_row = _e91 + _e75;
+                    }
+                }
+            }
+            float _e96 = sum;
+            float _e97 = of_row;
+            sum = _e96 + _e97;
+        }
+    }
+    if (false) {
+        uint _e106 = greatest;
+        uint _e108 = greatest;
+        uint _e111 = greatest;
+        uint bits_2 = (_e111 >= 2147483648u) ? (_e108 & 2147483647u) : ~(_e106);
+        bool _e117 = has_nan;
+        float _e118 = or_bits(as_type<float>(bits_2), NAN_BITS, _e117);
+        return _e118;
+    }
+    float inside = static_cast<float>(metal::max((_e30.y - _e30.x) * (_e35.y - _e35.x), 1u));
+    float _e129 = sum;
+    float _e133 = params.divisor.x;
+    float _e137 = params.divisor.x;
+    return _e129 / ((_e137 > 0.0) ? _e133 : inside);
+}
+
+uint flat_workgroup(
+    metal::uint3 id,
+    metal::uint3 count
+) {
+    return (id.y * count.x) + id.x;
+}
+
+metal::uint4 unravel(
+    uint i_4,
+    metal::uint4 dims
+) {
+    if (((dims.x * dims.y) * dims.z) == 1u) {
+        return metal::uint4(0u, 0u, 0u, i_4);
+    }
+    uint z = i_4 / dims.w;
+    if ((dims.x * dims.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_4 - (z * dims.w));
+    }
+    uint y_1 = z / dims.z;
+    uint x_1 = y_1 / dims.y;
+    return metal::uint4(x_1, y_1 - (x_1 * dims.y), z - (y_1 * dims.z), i_4 - (z * dims.w));
+}
+
+uint position(
+    View view,
+    metal::uint4 at_1
+) {
+    metal::uint4 steps = view.strides * at_1;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+uint encode(
+    float value,
+    uint dtype_2
+) {
+    uint bits_3 = as_type<uint>(value);
+    uint magnitude = bits_3 & 2147483647u;
+    if (dtype_2 == BF16_) {
+        uint rounded = ((bits_3 + 32767u) + ((bits_3 >> 16u) & 1u)) >> 16u;
+        return (magnitude > 2139095040u) ? ((bits_3 >> 16u) | 64u) : rounded;
+    }
+    uint sign = (bits_3 >> 16u) & 32768u;
+    if (magnitude >= 1199566848u) {
+        return sign | ((magnitude > 2139095040u) ? 32256u : 31744u);
+    }
+    if (magnitude < 947912704u) {
+        return sign | (as_type<uint>(as_type<float>(magnitude) + 0.5) - 1056964608u);
+    }
+    return sign | ((((magnitude - 939524096u) + 4095u) + ((magnitude >> 13u) & 1u)) >> 13u);
+}
+
+void put(
+    uint i_5,
+    float value_1,
+    device type_9& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint shift = (i_5 & 1u) << 4u;
+    uint _e13 = metal::atomic_fetch_and_explicit(&out[i_5 >> 1u], ~((65535u << shift)), metal::memory_order_relaxed);
+    uint _e19 = encode(value_1, OUT_DTYPE);
+    uint _e21 = metal::atomic_fetch_or_explicit(&out[i_5 >> 1u], _e19 << shift, metal::memory_order_relaxed);
+    return;
+}
+
+void put_pair(
+    uint i_6,
+    float first,
+    float second,
+    device type_9& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e8 = encode(first, OUT_DTYPE);
+    uint _e10 = encode(second, OUT_DTYPE);
+    metal::atomic_store_explicit(&out[i_6 >> 1u], _e8 | (_e10 << 16u), metal::memory_order_relaxed);
+    return;
+}
+
+struct pool2dInput {
+};
+[[max_total_threads_per_threadgroup(256)]] kernel void pool2d(
+  metal::uint3 workgroup [[threadgroup_position_in_grid]]
+, metal::uint3 workgroups [[threadgroups_per_grid]]
+, uint lane [[thread_index_in_threadgroup]]
+, constant Params& params [[user(fake0)]]
+, device type_5 const& a [[user(fake0)]]
+, device type_9& out [[user(fake0)]]
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    uint _e3 = flat_workgroup(workgroup, workgroups);
+    uint first_1 = ((_e3 * WORKGROUP) + lane) * PER;
+    metal::uint4 dims_1 = params.dims;
+    if (first_1 >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+        return;
+    }
+    metal::uint4 _e20 = unravel(first_1, dims_1);
+    View _e23 = params.out;
+    uint _e24 = position(_e23, _e20);
+    float _e25 = pooled(_e20, params, a, _buffer_sizes);
+    if (true) {
+        put(_e24, _e25, out, _buffer_sizes);
+        return;
+    } else {
+        float _e36 = pooled(_e20 + metal::uint4(0u, 0u, 0u, 1u), params, a, _buffer_sizes);
+        put_pair(_e24, _e25, _e36, out, _buffer_sizes);
+        return;
+    }
+}

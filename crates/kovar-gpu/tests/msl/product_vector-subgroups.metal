@@ -1,0 +1,609 @@
+// language: metal3.1
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size1;
+    uint size2;
+    uint size4;
+    uint size5;
+};
+
+struct View {
+    metal::uint4 strides;
+    uint offset;
+    char _pad2[12];
+};
+struct Params {
+    metal::uint4 batch;
+    View a;
+    View b;
+    View c;
+    View out;
+    metal::uint4 size;
+    metal::uint4 steps;
+    metal::uint4 places;
+    metal::float4 factors;
+};
+struct Member {
+    uint id;
+    uint count;
+    bool first;
+    char _pad3[3];
+};
+struct Bases {
+    uint a;
+    uint b;
+    uint c;
+    uint out;
+};
+struct Lines {
+    metal::float4 r0_;
+    metal::float4 r1_;
+    metal::float4 r2_;
+    metal::float4 r3_;
+    metal::float4 r4_;
+    metal::float4 r5_;
+    metal::float4 r6_;
+    metal::float4 r7_;
+};
+struct Eight {
+    metal::float4 low;
+    metal::float4 high;
+};
+typedef uint type_6[1];
+struct type_7 {
+    metal::float4 inner[128];
+};
+constant uint F8E4M3_ = 3u;
+constant uint F32_ = 0u;
+constant uint BF16_ = 2u;
+constant uint VECTOR_WORKGROUP = 128u;
+constant uint B_DTYPE = 0u;
+constant uint A_DTYPE = 0u;
+constant uint LINES = 1u;
+constant uint PARTIALS = 128u;
+constant uint ADDEND = 0u;
+constant uint C_DTYPE = 0u;
+
+uint flat_workgroup(
+    metal::uint3 id,
+    metal::uint3 count
+) {
+    return (id.y * count.x) + id.x;
+}
+
+metal::uint4 unravel(
+    uint i,
+    metal::uint4 dims
+) {
+    if (((dims.x * dims.y) * dims.z) == 1u) {
+        return metal::uint4(0u, 0u, 0u, i);
+    }
+    uint z = i / dims.w;
+    if ((dims.x * dims.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i - (z * dims.w));
+    }
+    uint y_1 = z / dims.z;
+    uint x = y_1 / dims.y;
+    return metal::uint4(x, y_1 - (x * dims.y), z - (y_1 * dims.z), i - (z * dims.w));
+}
+
+uint position(
+    View view,
+    metal::uint4 at
+) {
+    metal::uint4 steps = view.strides * at;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+Bases bases_of(
+    uint batch,
+    constant Params& params
+) {
+    metal::uint4 _e3 = params.batch;
+    metal::uint4 _e4 = unravel(batch, _e3);
+    View _e7 = params.a;
+    uint _e8 = position(_e7, _e4);
+    View _e11 = params.b;
+    uint _e12 = position(_e11, _e4);
+    View _e15 = params.c;
+    uint _e16 = position(_e15, _e4);
+    View _e19 = params.out;
+    uint _e20 = position(_e19, _e4);
+    return Bases {_e8, _e12, _e16, _e20};
+}
+
+float eight_bits(
+    uint code,
+    uint dtype
+) {
+    uint bits = {};
+    uint magnitude = code & 127u;
+    uint sign = (code & 128u) << 24u;
+    if (dtype == F8E4M3_) {
+        bits = (magnitude << 20u) + 1006632960u;
+        if (magnitude < 8u) {
+            bits = as_type<uint>(static_cast<float>(magnitude) * 0.001953125);
+        }
+        if (magnitude == 127u) {
+            bits = 2143289344u;
+        }
+    } else {
+        bits = (magnitude << 21u) + 939524096u;
+        if (magnitude < 4u) {
+            bits = as_type<uint>(static_cast<float>(magnitude) * 0.000015258789);
+        }
+        if (magnitude >= 124u) {
+            bits = 2139095040u | ((magnitude & 3u) << 21u);
+        }
+    }
+    uint _e42 = bits;
+    return as_type<float>(_e42 | sign);
+}
+
+float decode(
+    uint word,
+    uint i_1,
+    uint dtype_1
+) {
+    if (dtype_1 == F32_) {
+        return as_type<float>(word);
+    }
+    uint half_ = (word >> ((i_1 & 1u) << 4u)) & 65535u;
+    if (dtype_1 == BF16_) {
+        return as_type<float>(half_ << 16u);
+    }
+    return float2(as_type<half2>(half_)).x;
+}
+
+float factor(
+    uint word_1,
+    uint i_2,
+    uint dtype_2
+) {
+    if (dtype_2 >= F8E4M3_) {
+        float _e12 = eight_bits((word_1 >> ((i_2 & 3u) << 3u)) & 255u, dtype_2);
+        return _e12;
+    }
+    float _e13 = decode(word_1, i_2, dtype_2);
+    return _e13;
+}
+
+uint word_of(
+    uint i_3,
+    uint dtype_3
+) {
+    return (dtype_3 == F32_) ? i_3 : (i_3 >> 1u);
+}
+
+uint factor_word(
+    uint i_4,
+    uint dtype_4
+) {
+    if (dtype_4 >= F8E4M3_) {
+        return i_4 >> 2u;
+    }
+    uint _e6 = word_of(i_4, dtype_4);
+    return _e6;
+}
+
+float b_element(
+    uint i_5,
+    device type_6 const& b_1,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = factor_word(i_5, B_DTYPE);
+    uint _e5 = b_1[_e3];
+    float _e7 = factor(_e5, i_5, B_DTYPE);
+    return _e7;
+}
+
+float b_term(
+    uint base,
+    uint line,
+    uint k,
+    constant Params& params,
+    device type_6 const& b_1,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local = {};
+    uint _e6 = params.size.y;
+    if (!((line >= _e6))) {
+        uint _e14 = params.size.z;
+        local = k >= _e14;
+    } else {
+        local = true;
+    }
+    bool _e17 = local;
+    if (_e17) {
+        return 0.0;
+    }
+    uint _e22 = params.steps.z;
+    uint _e28 = params.steps.w;
+    float _e31 = b_element((base + (line * _e22)) + (k * _e28), b_1, _buffer_sizes);
+    return _e31;
+}
+
+Eight b_eight(
+    uint base_1,
+    uint line_1,
+    uint k_1,
+    constant Params& params,
+    device type_6 const& b_1,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float _e3 = b_term(base_1, line_1, k_1, params, b_1, _buffer_sizes);
+    float _e6 = b_term(base_1, line_1, k_1 + VECTOR_WORKGROUP, params, b_1, _buffer_sizes);
+    float _e12 = b_term(base_1, line_1, k_1 + 256u, params, b_1, _buffer_sizes);
+    float _e18 = b_term(base_1, line_1, k_1 + 384u, params, b_1, _buffer_sizes);
+    float _e25 = b_term(base_1, line_1, k_1 + 512u, params, b_1, _buffer_sizes);
+    float _e31 = b_term(base_1, line_1, k_1 + 640u, params, b_1, _buffer_sizes);
+    float _e37 = b_term(base_1, line_1, k_1 + 768u, params, b_1, _buffer_sizes);
+    float _e43 = b_term(base_1, line_1, k_1 + 896u, params, b_1, _buffer_sizes);
+    return Eight {metal::float4(_e3, _e6, _e12, _e18), metal::float4(_e25, _e31, _e37, _e43)};
+}
+
+float hot_dot(
+    Eight a,
+    Eight b,
+    float sum
+) {
+    metal::float4 terms_2 = metal::fma(a.high, b.high, a.low * b.low);
+    return sum + ((terms_2.x + terms_2.y) + (terms_2.z + terms_2.w));
+}
+
+metal::float4 hot_line(
+    Eight a_1,
+    Eight b0_,
+    Eight b1_,
+    Eight b2_,
+    Eight b3_,
+    metal::float4 sums
+) {
+    float _e7 = hot_dot(a_1, b0_, sums.x);
+    float _e9 = hot_dot(a_1, b1_, sums.y);
+    float _e11 = hot_dot(a_1, b2_, sums.z);
+    float _e13 = hot_dot(a_1, b3_, sums.w);
+    return metal::float4(_e7, _e9, _e11, _e13);
+}
+
+float a_element(
+    uint i_6,
+    device type_6 const& a_2,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = factor_word(i_6, A_DTYPE);
+    uint _e5 = a_2[_e3];
+    float _e7 = factor(_e5, i_6, A_DTYPE);
+    return _e7;
+}
+
+float a_term(
+    uint base_2,
+    uint line_2,
+    uint k_2,
+    constant Params& params,
+    device type_6 const& a_2,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e6 = params.size.x;
+    if (!((line_2 >= _e6))) {
+        uint _e14 = params.size.z;
+        local_1 = k_2 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return 0.0;
+    }
+    uint _e22 = params.steps.x;
+    uint _e28 = params.steps.y;
+    float _e31 = a_element((base_2 + (line_2 * _e22)) + (k_2 * _e28), a_2, _buffer_sizes);
+    return _e31;
+}
+
+Eight a_eight(
+    uint base_3,
+    uint line_3,
+    uint k_3,
+    constant Params& params,
+    device type_6 const& a_2,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float _e3 = a_term(base_3, line_3, k_3, params, a_2, _buffer_sizes);
+    float _e6 = a_term(base_3, line_3, k_3 + VECTOR_WORKGROUP, params, a_2, _buffer_sizes);
+    float _e12 = a_term(base_3, line_3, k_3 + 256u, params, a_2, _buffer_sizes);
+    float _e18 = a_term(base_3, line_3, k_3 + 384u, params, a_2, _buffer_sizes);
+    float _e25 = a_term(base_3, line_3, k_3 + 512u, params, a_2, _buffer_sizes);
+    float _e31 = a_term(base_3, line_3, k_3 + 640u, params, a_2, _buffer_sizes);
+    float _e37 = a_term(base_3, line_3, k_3 + 768u, params, a_2, _buffer_sizes);
+    float _e43 = a_term(base_3, line_3, k_3 + 896u, params, a_2, _buffer_sizes);
+    return Eight {metal::float4(_e3, _e6, _e12, _e18), metal::float4(_e25, _e31, _e37, _e43)};
+}
+
+Lines hot_eight_terms(
+    Bases bases,
+    uint column,
+    uint k_4,
+    Lines sums_1,
+    constant Params& params,
+    device type_6 const& b_1,
+    device type_6 const& a_2,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    Lines next = {};
+    Eight _e5 = b_eight(bases.b, column, k_4, params, b_1, _buffer_sizes);
+    Eight _e9 = b_eight(bases.b, column + 1u, k_4, params, b_1, _buffer_sizes);
+    Eight _e13 = b_eight(bases.b, column + 2u, k_4, params, b_1, _buffer_sizes);
+    Eight _e17 = b_eight(bases.b, column + 3u, k_4, params, b_1, _buffer_sizes);
+    next = sums_1;
+    Eight _e22 = a_eight(bases.a, 0u, k_4, params, a_2, _buffer_sizes);
+    metal::float4 _e24 = hot_line(_e22, _e5, _e9, _e13, _e17, sums_1.r0_);
+    next.r0_ = _e24;
+    if (false) {
+        Eight _e32 = a_eight(bases.a, 1u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e34 = hot_line(_e32, _e5, _e9, _e13, _e17, sums_1.r1_);
+        next.r1_ = _e34;
+    }
+    if (false) {
+        Eight _e42 = a_eight(bases.a, 2u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e44 = hot_line(_e42, _e5, _e9, _e13, _e17, sums_1.r2_);
+        next.r2_ = _e44;
+        Eight _e48 = a_eight(bases.a, 3u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e50 = hot_line(_e48, _e5, _e9, _e13, _e17, sums_1.r3_);
+        next.r3_ = _e50;
+    }
+    if (false) {
+        Eight _e58 = a_eight(bases.a, 4u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e60 = hot_line(_e58, _e5, _e9, _e13, _e17, sums_1.r4_);
+        next.r4_ = _e60;
+        Eight _e64 = a_eight(bases.a, 5u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e66 = hot_line(_e64, _e5, _e9, _e13, _e17, sums_1.r5_);
+        next.r5_ = _e66;
+        Eight _e70 = a_eight(bases.a, 6u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e72 = hot_line(_e70, _e5, _e9, _e13, _e17, sums_1.r6_);
+        next.r6_ = _e72;
+        Eight _e76 = a_eight(bases.a, 7u, k_4, params, a_2, _buffer_sizes);
+        metal::float4 _e78 = hot_line(_e76, _e5, _e9, _e13, _e17, sums_1.r7_);
+        next.r7_ = _e78;
+    }
+    Lines _e79 = next;
+    return _e79;
+}
+
+Lines line_sums(
+    Bases bases_1,
+    uint column_1,
+    uint lane_1,
+    uint terms,
+    constant Params& params,
+    device type_6 const& b_1,
+    device type_6 const& a_2,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    Lines sums_2 = Lines {};
+    uint k_5 = {};
+    k_5 = lane_1;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e12 = k_5;
+            k_5 = _e12 + 1024u;
+        }
+        loop_init = false;
+        uint _e7 = k_5;
+        if (_e7 < terms) {
+        } else {
+            break;
+        }
+        {
+            uint _e9 = k_5;
+            Lines _e10 = sums_2;
+            Lines _e11 = hot_eight_terms(bases_1, column_1, _e9, _e10, params, b_1, a_2, _buffer_sizes);
+            sums_2 = _e11;
+        }
+    }
+    Lines _e18 = sums_2;
+    return _e18;
+}
+
+metal::float4 reduced(
+    metal::float4 sums_3
+) {
+    metal::float4 unnamed = metal::simd_sum(sums_3);
+    return unnamed;
+}
+
+void leave(
+    Member member,
+    uint line_4,
+    metal::float4 sums_4,
+    threadgroup type_7& partial
+) {
+    metal::float4 _e3 = reduced(sums_4);
+    if (member.first) {
+        partial.inner[(line_4 * member.count) + member.id] = _e3;
+        return;
+    } else {
+        return;
+    }
+}
+
+float c_at(
+    uint i_7,
+    device type_6 const& c,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_7, C_DTYPE);
+    uint _e5 = c[_e3];
+    float _e7 = decode(_e5, i_7, C_DTYPE);
+    return _e7;
+}
+
+void put(
+    uint i_8,
+    float value,
+    device type_6& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    out[i_8] = as_type<uint>(value);
+    return;
+}
+
+void finish(
+    Bases bases_2,
+    uint row,
+    uint column_2,
+    float sum_1,
+    constant Params& params,
+    device type_6 const& c,
+    device type_6& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_2 = {};
+    float y = {};
+    uint _e7 = params.size.x;
+    if (!((row >= _e7))) {
+        uint _e15 = params.size.y;
+        local_2 = column_2 >= _e15;
+    } else {
+        local_2 = true;
+    }
+    bool _e18 = local_2;
+    if (_e18) {
+        return;
+    }
+    float _e22 = params.factors.x;
+    y = _e22 * sum_1;
+    if (false) {
+        uint _e33 = params.places.x;
+        uint _e39 = params.places.y;
+        uint place = (bases_2.c + (row * _e33)) + (column_2 * _e39);
+        float _e45 = params.factors.y;
+        float _e46 = c_at(place, c, _buffer_sizes);
+        float _e47 = y;
+        y = metal::fma(_e45, _e46, _e47);
+    }
+    uint _e53 = params.places.z;
+    uint _e59 = params.places.w;
+    float _e62 = y;
+    put((bases_2.out + (row * _e53)) + (column_2 * _e59), _e62, out, _buffer_sizes);
+    return;
+}
+
+void vector_product(
+    Bases bases_3,
+    uint column_3,
+    uint lane_2,
+    Member member_1,
+    uint terms_1,
+    bool writes,
+    constant Params& params,
+    device type_6 const& b_1,
+    device type_6 const& a_2,
+    threadgroup type_7& partial,
+    device type_6 const& c,
+    device type_6& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_3 = {};
+    metal::float4 sum_2 = {};
+    uint i_9 = 1u;
+    Lines _e6 = line_sums(bases_3, column_3, lane_2, terms_1, params, b_1, a_2, _buffer_sizes);
+    leave(member_1, 0u, _e6.r0_, partial);
+    if (false) {
+        leave(member_1, 1u, _e6.r1_, partial);
+    }
+    if (false) {
+        leave(member_1, 2u, _e6.r2_, partial);
+        leave(member_1, 3u, _e6.r3_, partial);
+    }
+    if (false) {
+        leave(member_1, 4u, _e6.r4_, partial);
+        leave(member_1, 5u, _e6.r5_, partial);
+        leave(member_1, 6u, _e6.r6_, partial);
+        leave(member_1, 7u, _e6.r7_, partial);
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (lane_2 < LINES) {
+        local_3 = writes;
+    } else {
+        local_3 = false;
+    }
+    bool _e40 = local_3;
+    if (_e40) {
+        uint first = lane_2 * member_1.count;
+        metal::float4 _e45 = partial.inner[first];
+        sum_2 = _e45;
+        bool loop_init_1 = true;
+        while(true) {
+            if (!loop_init_1) {
+                uint _e60 = i_9;
+                i_9 = _e60 + 1u;
+            }
+            loop_init_1 = false;
+            uint _e49 = i_9;
+            if (_e49 < member_1.count) {
+            } else {
+                break;
+            }
+            {
+                metal::float4 _e52 = sum_2;
+                uint _e54 = i_9;
+                metal::float4 _e57 = partial.inner[first + _e54];
+                sum_2 = _e52 + _e57;
+            }
+        }
+        float _e63 = sum_2.x;
+        finish(bases_3, lane_2, column_3, _e63, params, c, out, _buffer_sizes);
+        float _e67 = sum_2.y;
+        finish(bases_3, lane_2, column_3 + 1u, _e67, params, c, out, _buffer_sizes);
+        float _e71 = sum_2.z;
+        finish(bases_3, lane_2, column_3 + 2u, _e71, params, c, out, _buffer_sizes);
+        float _e75 = sum_2.w;
+        finish(bases_3, lane_2, column_3 + 3u, _e75, params, c, out, _buffer_sizes);
+        return;
+    } else {
+        return;
+    }
+}
+
+struct product_vectorInput {
+};
+[[max_total_threads_per_threadgroup(128)]] kernel void product_vector(
+  metal::uint3 workgroup [[threadgroup_position_in_grid]]
+, metal::uint3 workgroups [[threadgroups_per_grid]]
+, uint lane [[thread_index_in_threadgroup]]
+, uint subgroup [[simdgroup_index_in_threadgroup]]
+, uint subgroups [[simdgroups_per_threadgroup]]
+, uint subgroup_lane [[thread_index_in_simdgroup]]
+, constant Params& params [[user(fake0)]]
+, device type_6 const& b_1 [[user(fake0)]]
+, device type_6 const& a_2 [[user(fake0)]]
+, threadgroup type_7& partial
+, device type_6 const& c [[user(fake0)]]
+, device type_6& out [[user(fake0)]]
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    uint _e9 = params.size.y;
+    uint quads = (_e9 + 3u) / 4u;
+    uint _e17 = params.batch.x;
+    uint _e21 = params.batch.y;
+    uint _e26 = params.batch.z;
+    uint _e31 = params.batch.w;
+    uint batches = ((_e17 * _e21) * _e26) * _e31;
+    uint _e33 = flat_workgroup(workgroup, workgroups);
+    if (_e33 >= (quads * batches)) {
+        return;
+    }
+    Member member_3 = Member {subgroup, subgroups, subgroup_lane == 0u};
+    Bases _e40 = bases_of(_e33 / quads, params);
+    uint _e47 = params.size.z;
+    vector_product(_e40, (_e33 % quads) * 4u, lane, member_3, _e47, true, params, b_1, a_2, partial, c, out, _buffer_sizes);
+    return;
+}

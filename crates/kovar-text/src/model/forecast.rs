@@ -1,0 +1,138 @@
+//! What a model would ask of its devices, known before anything is loaded.
+
+use std::sync::Arc;
+
+use kovar_core::Graph;
+use kovar_core::backend::Backend;
+use kovar_formats::ModelFile;
+use kovar_runtime::{DeviceUse, Forecast, Foresight};
+
+use super::{LAST, LoadError, LogitsOf, Model, ModelOptions, StepError, is_too_large};
+use crate::architecture::StepShape;
+
+/// What a model would ask of its devices.
+#[derive(Clone, Debug)]
+pub struct ModelForecast {
+    /// The first step of the evaluation.
+    pub shape: StepShape,
+    /// Its graph.
+    pub graph: Graph,
+    /// Its plan.
+    pub plan: Forecast,
+    /// What all steps together hold, by device, but for what programs hold for themselves.
+    pub held: Vec<DeviceUse>,
+    /// What the activation memory of a device cannot go below for the steps, in bytes, by device.
+    pub arena_lower_bounds: Vec<usize>,
+    /// What the programs of a device hold for themselves by estimate, in bytes, by device.
+    pub programs: Vec<usize>,
+    /// The most bytes of outputs that the host reads behind a step.
+    pub output_bytes: usize,
+    /// Bytes that cross between devices in the first step, if the context is empty before it, and if
+    /// it is full behind it.
+    pub copied_bytes: [usize; 2],
+}
+
+impl Model {
+    /// What [`load`](Self::load) and the evaluation of `n_tokens` tokens would ask of the devices: the
+    /// last one's logits, and if the options have several rows of logits, then those of so many
+    /// tokens. Nothing is loaded.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn forecast(
+        file: impl Into<ModelFile>,
+        devices: Vec<Arc<dyn Backend>>,
+        options: &ModelOptions,
+        n_tokens: usize,
+    ) -> Result<ModelForecast, LoadError> {
+        let mut model = Self::unloaded(file.into(), devices, options)?;
+        let n_tokens = n_tokens.max(1);
+        if let Some(context) = model.context_len().filter(|&context| n_tokens > context) {
+            return Err(LoadError::StepTokens {
+                tokens: n_tokens,
+                context,
+            });
+        }
+        model.foresee(n_tokens, options.logit_rows)
+    }
+
+    /// The forecast of the first step of `n_tokens` tokens, with what all steps hold.
+    fn foresee(&mut self, n_tokens: usize, logit_rows: usize) -> Result<ModelForecast, LoadError> {
+        let mut shapes = vec![LAST];
+        let mut add = |shape| {
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        };
+        let mut rest = n_tokens;
+        let mut first = None;
+        while rest > 0 {
+            let shape = self.next_shape(rest, LogitsOf::Last);
+            first.get_or_insert(shape);
+            add(shape);
+            rest = rest.saturating_sub(shape.n_tokens);
+        }
+        let mut rest = if logit_rows > 1 {
+            logit_rows.min(n_tokens)
+        } else {
+            0
+        };
+        while rest > 0 {
+            let shape = self.next_shape(rest, LogitsOf::All);
+            add(shape);
+            rest = rest.saturating_sub(shape.n_tokens);
+        }
+        let first = first.unwrap_or(LAST);
+        let mut foresight = Foresight::new(&self.session).map_err(StepError::from)?;
+        let mut found = None;
+        let mut held = Vec::new();
+        let mut arena_lower_bounds = vec![0; self.session.devices().len()];
+        let mut programs = arena_lower_bounds.clone();
+        let mut output_bytes = 0;
+        for shape in shapes {
+            let graph = self.graph(shape)?;
+            let plan = match foresight.add(&graph.graph, &self.policy_of(&graph, shape)) {
+                Ok(plan) if !(plan.is_crowded && graph.parts.len() > 1) => plan,
+                Err(error) if graph.parts.len() <= 1 || !is_too_large(&error) => {
+                    return Err(StepError::from(error).into());
+                }
+                _ => {
+                    self.long_steps = false;
+                    return self.foresee(n_tokens, logit_rows);
+                }
+            };
+            held.clone_from(&plan.held);
+            let bounds = arena_lower_bounds.iter_mut().zip(&mut programs);
+            for ((bound, programs), memory) in bounds.zip(&plan.memory) {
+                *bound = memory.arena_lower_bound.max(*bound);
+                *programs = memory.programs.max(*programs);
+            }
+            let outputs = plan.memory.iter().map(|memory| memory.outputs).sum();
+            output_bytes = output_bytes.max(outputs);
+            if shape == first {
+                found = Some((graph, plan));
+            }
+        }
+        let (graph, plan) = found.ok_or(LoadError::StepTokens {
+            tokens: n_tokens,
+            context: 0,
+        })?;
+        let valid = n_tokens.min(first.n_tokens);
+        let full = self.context_len().map_or(0, |context| context - valid);
+        let copied_bytes = [0, full].map(|before| {
+            let parts = graph.parts.iter();
+            let scalars = parts.map(|part| graph.tokens.scalar(part, before, valid) as i32);
+            plan.schedule.copied_bytes(&scalars.collect::<Vec<i32>>())
+        });
+        Ok(ModelForecast {
+            shape: first,
+            graph: graph.graph,
+            plan,
+            held,
+            arena_lower_bounds,
+            programs,
+            output_bytes,
+            copied_bytes,
+        })
+    }
+}
