@@ -19,10 +19,17 @@ override MATRIX_STRIDE: u32 = 40u;
 // Elements of a factor's slice over 4 with `half`, else elements.
 override MATRIX_PLACES: u32 = 1280u;
 
+// Both factors and, of each subgroup, a matrix of sums. Devices load and store matrices at multiples of
+// 16 bytes, and round what lies between down: a vector of four f32 aligns the whole, and each part of it is
+// a multiple of 16 bytes.
 @if(matrices && half)
-var<workgroup> matrix_a: array<vec4<f16>, MATRIX_PLACES>;
+struct MatrixMemory {
+    sums: array<vec4<f32>, 512>,
+    a: array<vec4<f16>, 1280>,
+    b: array<vec4<f16>, 1280>,
+}
 @if(matrices && half)
-var<workgroup> matrix_b: array<vec4<f16>, MATRIX_PLACES>;
+var<workgroup> matrix_memory: MatrixMemory;
 @if(!matrices && half)
 var<workgroup> matrix_a: array<vec2<u32>, MATRIX_PLACES>;
 @if(!matrices && half)
@@ -31,8 +38,8 @@ var<workgroup> matrix_b: array<vec2<u32>, MATRIX_PLACES>;
 var<workgroup> matrix_a: array<f32, MATRIX_PLACES>;
 @if(!half)
 var<workgroup> matrix_b: array<f32, MATRIX_PLACES>;
-// A matrix of sums of each subgroup.
-@if(half) var<workgroup> matrix_sums: array<f32, 2048>;
+@if(!matrices && half)
+var<workgroup> matrix_sums: array<f32, 2048>;
 @if(!half) var<workgroup> matrix_sums: array<f32, 512>;
 
 @if(matrices && half) alias MatrixA = coop_mat16x16<f16, A>;
@@ -127,9 +134,9 @@ fn matrix_stage(share: MatrixShare, block: mat4x4<f32>) {
 fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
     let place = (line * MATRIX_STRIDE + k) / 4u;
     if is_b {
-        matrix_b[place] = vec4<f16>(terms);
+        matrix_memory.b[place] = vec4<f16>(terms);
     } else {
-        matrix_a[place] = vec4<f16>(terms);
+        matrix_memory.a[place] = vec4<f16>(terms);
     }
 }
 @if(!matrices && half)
@@ -162,13 +169,13 @@ fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
 fn load_a(line: u32, k: u32) -> MatrixA {
     let place = (line * MATRIX_STRIDE + k) / 4u;
     let stride = MATRIX_STRIDE / 4u;
-    return coopLoadT<coop_mat16x16<f16, A>>(&matrix_a[place], stride);
+    return coopLoadT<coop_mat16x16<f16, A>>(&matrix_memory.a[place], stride);
 }
 @if(matrices && half)
 fn load_b(line: u32, k: u32) -> MatrixB {
     let place = (line * MATRIX_STRIDE + k) / 4u;
     let stride = MATRIX_STRIDE / 4u;
-    return coopLoad<coop_mat16x16<f16, B>>(&matrix_b[place], stride);
+    return coopLoad<coop_mat16x16<f16, B>>(&matrix_memory.b[place], stride);
 }
 @if(matrices && !half)
 fn load_a(line: u32, k: u32) -> MatrixA {
@@ -186,7 +193,13 @@ fn load_b(line: u32, k: u32) -> MatrixB {
 fn multiply_add(a: MatrixA, b: MatrixB, c: MatrixC) -> MatrixC {
     return coopMultiplyAdd(a, b, c);
 }
-@if(matrices)
+@if(matrices && half)
+fn leave_sums(c: MatrixC) {
+    let place = matrix_subgroup * MATRIX * MATRIX / 4u;
+    let stride = MATRIX / 4u;
+    coopStoreT(c, &matrix_memory.sums[place], stride);
+}
+@if(matrices && !half)
 fn leave_sums(c: MatrixC) {
     let place = matrix_subgroup * MATRIX * MATRIX;
     let stride = MATRIX;
@@ -312,5 +325,9 @@ fn matrix_column_of(i: u32) -> u32 {
 
 // A sum of the matrix that `matrix_leave` brought.
 fn matrix_sum(row: u32, column: u32) -> f32 {
-    return matrix_sums[(matrix_subgroup * MATRIX + row) * MATRIX + column];
+    let place = (matrix_subgroup * MATRIX + row) * MATRIX + column;
+    @if(matrices && half)
+    return matrix_memory.sums[place / 4u][place % 4u];
+    @if(!(matrices && half))
+    return matrix_sums[place];
 }
