@@ -77,7 +77,7 @@ fn clears_cover_more_than_two_gibibytes() {
         &buffer,
         &[(0, 0), (1 << 31, 0), (LEN - 6, 0), (LEN - 1, 5)],
     );
-    queue.fill(&buffer, (1 << 31) - 1, 4096, 0).unwrap();
+    queue.fill(&buffer, (1 << 31) - 1, 4000, 0).unwrap();
     queue.fill(&buffer, LEN - 3, 3, 0).unwrap();
     check(
         &backend,
