@@ -36,7 +36,11 @@ fn agrees_without(masked: Features) {
         let Outcome::Unsupported { reason } = &case.result else {
             continue;
         };
-        assert!(!reason.is_empty(), "{} is refused without a reason", case.name);
+        assert!(
+            !reason.is_empty(),
+            "{} is refused without a reason",
+            case.name
+        );
         let dtypes = case.name.split('/').nth(1).unwrap_or_default();
         let floats = dtypes.split('x').all(|dtype| DTYPES.contains(&dtype));
         if floats && !MISSING.contains(&case.op) {

@@ -3,7 +3,7 @@
 use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef};
 
-use super::pieces::{MAX_ELEMENTS, fits};
+use super::pieces::{MAX_ELEMENTS, fits_anywhere};
 use super::rearrange::unit;
 use super::{Entry, Planned, WORKGROUP, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
@@ -69,7 +69,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         Some(out.with_layout(layout))
     };
     let mut chunk = op.n.min(MAX_ELEMENTS / 2);
-    while chunk > 1 && !fits(caps, &part(0, chunk).ok_or_else(refused)?) {
+    while chunk > 1 && !fits_anywhere(caps, &part(0, chunk).ok_or_else(refused)?) {
         chunk = chunk.div_ceil(2);
     }
     let (_, split) = unit(out.dtype).ok_or_else(refused)?;

@@ -3,7 +3,7 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::dtypes::PLAIN;
 
-use super::pieces::{fits, pieces};
+use super::pieces::{fits, fits_anywhere, pieces};
 use super::rearrange::unit;
 use super::{Entry, I32, Planned, WORKGROUP, cast, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
@@ -68,7 +68,7 @@ fn lookups(
             .slice(0, start.min(rows)..(start + len).min(rows))?;
         Some(table.with_layout(layout))
     };
-    while chunk > 1 && !fits(caps, &part(0, chunk)?) {
+    while chunk > 1 && !fits_anywhere(caps, &part(0, chunk)?) {
         chunk = chunk.div_ceil(2);
     }
     for start in (0..rows.max(1)).step_by(chunk) {

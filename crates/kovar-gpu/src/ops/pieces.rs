@@ -30,6 +30,15 @@ pub(super) fn fits(caps: &Caps, operand: &Operand) -> bool {
     operand.fits(caps.binding_alignment, caps.max_binding_bytes)
 }
 
+/// Whether an operand could be bound at once wherever it began: a part of others of its size, which
+/// begin elsewhere.
+pub(super) fn fits_anywhere(caps: &Caps, operand: &Operand) -> bool {
+    let bytes = operand.bytes();
+    // The first byte may be the last before a multiple of the alignment, and the last the first of a word.
+    let longest = (bytes.end - bytes.start).saturating_add(caps.binding_alignment + 2);
+    longest <= caps.max_binding_bytes
+}
+
 /// Operands whose first `rank` dims are equal, cut along those, outermost first, until at most
 /// `most` of them are left when collapsed and each operand fits; `None` if the dims differ or one
 /// index of the outer dims alone is too large.

@@ -3,7 +3,7 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 
-use super::pieces::{MAX_ELEMENTS, fits};
+use super::pieces::{MAX_ELEMENTS, fits_anywhere};
 use super::{Entry, F32, FLOATS, Planned, WORKGROUP, code, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
@@ -82,7 +82,7 @@ impl TokenShift {
         }
         let small = |operand: &Operand, len: usize| {
             let part = window(operand, 0, 0..len)?;
-            Some(fits(caps, &part) && part.layout.elements() <= MAX_ELEMENTS)
+            Some(fits_anywhere(caps, &part) && part.layout.elements() <= MAX_ELEMENTS)
         };
         let mut chunk = tokens;
         while chunk > 1 && !(small(&self.x, chunk)? && small(&self.y, chunk)?) {

@@ -49,6 +49,8 @@ const HALF: MatrixTile = MatrixTile::new(128, 32, 40, Some(EXPERTS_TILE_VECTORS)
 /// The same where they are emulated, in less workgroup memory.
 const EMULATED_HALF: MatrixTile = MatrixTile::new(128, 16, 16, Some(EXPERTS_TILE_VECTORS));
 
+// The size that `shared/matrix.wgsl` gives a factor's slice.
+const _: () = assert!(HALF.places == 1280);
 // They stay within the workgroup memory of usual devices.
 const _: () = assert!(HALF.bytes <= 48 << 10);
 const _: () = assert!(EMULATED_HALF.bytes <= 32 << 10 && SINGLE.bytes <= 16 << 10);
