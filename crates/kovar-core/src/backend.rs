@@ -350,7 +350,7 @@ pub trait Queue: Send + Sync {
 }
 
 /// A device.
-pub trait Backend: Send + Sync + fmt::Debug {
+pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
 

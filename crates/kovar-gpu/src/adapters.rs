@@ -147,12 +147,12 @@ fn limits(caps: &Caps) -> GpuLimits {
     }
 }
 
-/// The GPUs of the machine, hardware before software. Nothing is opened.
-pub fn adapters() -> Vec<AdapterInfo> {
+/// The GPUs of the machine with these features masked, hardware before software. Nothing is opened.
+pub fn adapters(masked: Features) -> Vec<AdapterInfo> {
     let adapters = seam::adapters().into_iter().enumerate();
     adapters
         .map(|(index, (_, adapter))| {
-            AdapterInfo::new(index, format!("gpu{index}"), &adapter, Features::NONE)
+            AdapterInfo::new(index, format!("gpu{index}"), &adapter, masked)
         })
         .collect()
 }

@@ -17,7 +17,7 @@ use crate::kernel::Features;
 use crate::memory::GpuMemory;
 use crate::ops;
 use crate::pipelines::Pipelines;
-use crate::profile::{DispatchTime, Profile};
+use crate::profile::Profile;
 use crate::program::GpuProgram;
 use crate::queue::{Engine, Failure, GpuQueue, QueueOptions};
 use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
@@ -134,8 +134,6 @@ impl GpuOptions {
         self
     }
 }
-
-impl GpuOptions {}
 
 /// Why a [`GpuBackend`] could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -356,53 +354,87 @@ impl GpuBackend {
         self.shared.device.memory_budget()
     }
 
-    /// Runs a program as [`Queue::launch`] does, waits for it, and returns the device time of
-    /// each dispatch. Dispatches run one by one, so their sum is more than a plain run takes.
+    /// Times every dispatch of what this user launches from here on, until
+    /// [`stop_profile`](Self::stop_profile). A launch then runs its dispatches one by one and waits
+    /// for them, so their sum is more than a plain run takes.
     ///
     /// # Errors
-    /// Those of [`Queue::launch`] and [`Queue::wait`], and [`DeviceError::Refused`] if the device
-    /// has no timestamps.
-    pub fn profile(&self, program: &dyn Program, scalars: &[i32]) -> Result<Profile, DeviceError> {
+    /// [`DeviceError::Refused`] if the device has no timestamp queries.
+    pub fn start_profile(&self) -> Result<(), DeviceError> {
         if !self.shared.device.caps().timestamps {
-            return Err(DeviceError::Refused {
-                device: self.shared.info.id.clone(),
-                what: "a timed launch".to_owned(),
-                message: "the device has no timestamp queries".to_owned(),
-            });
+            return Err(self.refused("a timed launch", "the device has no timestamp queries"));
         }
-        let launch = self.queue.launched(program, scalars)?;
-        let timed = self.shared.engine.launch_timed(launch);
-        let timed = timed.map_err(|failure| self.shared.failure(failure))?;
-        let begin = timed.iter().map(|timed| timed.start).min().unwrap_or(0);
-        let dispatches = timed
-            .iter()
-            .zip(launch.steps)
-            .map(|(timed, step)| DispatchTime {
-                kernel: step.kernel,
-                node: step.node,
-                start: timed.start - begin,
-                nanoseconds: timed.end.saturating_sub(timed.start),
-            });
-        Ok(Profile {
-            dispatches: dispatches.collect(),
-        })
+        *self.queue.profile() = Some(Vec::new());
+        Ok(())
     }
 
-    /// Runs a program within a capture of the graphics debugger that is attached (RenderDoc,
-    /// Xcode), and waits for it. Without one it is a plain run.
+    /// The dispatches since [`start_profile`](Self::start_profile); none without it.
+    pub fn stop_profile(&self) -> Profile {
+        let dispatches = self.queue.profile().take();
+        Profile::new(dispatches.unwrap_or_default())
+    }
+
+    /// Waits for what is queued, and has the graphics debugger that is attached (RenderDoc,
+    /// Xcode) capture what the device runs until the [`Capture`] ends. Without one nothing happens.
     ///
     /// # Errors
-    /// Those of [`Queue::launch`] and [`Queue::wait`].
-    pub fn capture(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
-        let launch = self.queue.launched(program, scalars)?;
-        let ran = self.shared.engine.launch_captured(launch);
-        ran.map_err(|failure| self.shared.failure(failure))
+    /// Those of [`Queue::wait`], and [`DeviceError::Refused`] within another capture.
+    pub fn start_capture(&self) -> Result<Capture<'_>, DeviceError> {
+        let engine = &self.shared.engine;
+        let begun = engine.start_capture();
+        match begun.map_err(|failure| self.shared.failure(failure))? {
+            true => Ok(Capture {
+                backend: Some(self),
+            }),
+            false => Err(self.refused("a capture", "the device is being captured already")),
+        }
+    }
+
+    fn refused(&self, what: &str, message: &str) -> DeviceError {
+        DeviceError::Refused {
+            device: self.shared.info.id.clone(),
+            what: what.to_owned(),
+            message: message.to_owned(),
+        }
     }
 
     /// Gives the device up for all its users, as if the driver had lost it.
     #[doc(hidden)]
     pub fn lose(&self) {
         self.shared.device.destroy();
+    }
+}
+
+/// A capture of the graphics debugger; it ends when this is dropped at the latest.
+#[must_use = "the capture ends when this is dropped"]
+#[derive(Debug)]
+pub struct Capture<'b> {
+    backend: Option<&'b GpuBackend>,
+}
+
+impl Capture<'_> {
+    /// Waits for what is queued and ends the capture.
+    ///
+    /// # Errors
+    /// Those of [`Queue::wait`]; the capture has ended all the same.
+    pub fn end(mut self) -> Result<(), DeviceError> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Result<(), DeviceError> {
+        let Some(backend) = self.backend.take() else {
+            return Ok(());
+        };
+        let shared = &backend.shared;
+        let ended = shared.engine.stop_capture();
+        ended.map_err(|failure| shared.failure(failure))
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        // Errors stay with the queue's later waits.
+        let _ = self.stop();
     }
 }
 

@@ -96,11 +96,14 @@ impl Features {
     }
 }
 
-/// A name that is no feature's.
+/// A text that masks no feature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no feature `{name}`; there are {}", Features::ALL.names().collect::<Vec<_>>().join(", "))]
+#[error(
+    "`{name}` masks no feature; there are {} and -all",
+    Features::ALL.names().map(|name| format!("-{name}")).collect::<Vec<_>>().join(", ")
+)]
 pub struct UnknownFeature {
-    /// The name.
+    /// The text.
     pub name: String,
 }
 

@@ -20,7 +20,7 @@ mod snapshots;
 mod view;
 
 pub use adapters::{AdapterInfo, FeatureState, GpuLimits, Transfers, adapters};
-pub use backend::{GpuBackend, GpuError, GpuOptions};
+pub use backend::{Capture, GpuBackend, GpuError, GpuOptions};
 pub use kernel::{Features, UnknownFeature};
-pub use profile::{DispatchTime, KernelTime, Profile};
+pub use profile::{DispatchTime, KernelTime, Profile, chrome_trace};
 pub use seam::{MatrixElement, MatrixShape, MemoryBudget};

@@ -5,26 +5,30 @@ use std::fmt::{self, Write as _};
 /// A dispatch that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchTime {
+    /// The name of the node's operation.
+    pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
     /// The node that it is a part of, by its place in the program's segment.
     pub node: usize,
-    /// When it began, in nanoseconds since the program's first dispatch did.
+    /// When it began, in nanoseconds since the first dispatch did.
     pub start: u64,
     /// How long it took, in nanoseconds.
     pub nanoseconds: u64,
 }
 
-/// The device times of a run.
+/// The device times of one or more launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The dispatches in the order in which they ran.
     pub dispatches: Vec<DispatchTime>,
 }
 
-/// The time of all dispatches of a kernel.
+/// The time of all dispatches of a kernel for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTime {
+    /// The operation's name.
+    pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
     /// How many dispatches there were.
@@ -34,22 +38,33 @@ pub struct KernelTime {
 }
 
 impl Profile {
+    /// From dispatches whose times are on a clock of the device.
+    pub(crate) fn new(mut dispatches: Vec<DispatchTime>) -> Self {
+        let begin = dispatches.iter().map(|d| d.start).min().unwrap_or(0);
+        for dispatch in &mut dispatches {
+            dispatch.start -= begin;
+        }
+        Self { dispatches }
+    }
+
     /// The sum of all dispatches' times, in nanoseconds.
     pub fn nanoseconds(&self) -> u64 {
         self.dispatches.iter().map(|d| d.nanoseconds).sum()
     }
 
-    /// The times by kernel, the longest first.
+    /// The times by operation and kernel, the longest first.
     pub fn kernels(&self) -> Vec<KernelTime> {
         let mut kernels: Vec<KernelTime> = Vec::new();
         for dispatch in &self.dispatches {
-            let known = kernels.iter_mut().find(|k| k.kernel == dispatch.kernel);
+            let same = |k: &&mut KernelTime| (k.op, k.kernel) == (dispatch.op, dispatch.kernel);
+            let known = kernels.iter_mut().find(same);
             match known {
                 Some(kernel) => {
                     kernel.count += 1;
                     kernel.nanoseconds += dispatch.nanoseconds;
                 }
                 None => kernels.push(KernelTime {
+                    op: dispatch.op,
                     kernel: dispatch.kernel,
                     count: 1,
                     nanoseconds: dispatch.nanoseconds,
@@ -59,31 +74,36 @@ impl Profile {
         kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.nanoseconds));
         kernels
     }
+}
 
-    /// The run in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto: a
-    /// complete event per dispatch, in microseconds, on a thread named after the device.
-    pub fn chrome_trace(&self, device: &str) -> String {
-        let mut text = String::from("{\"traceEvents\":[");
-        let name = escaped(device);
-        let _ = write!(
-            text,
-            "{{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}}"
-        );
-        for dispatch in &self.dispatches {
+/// Profiles in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto: a complete
+/// event per dispatch, in microseconds since its profile began, on a thread of its profile's name.
+pub fn chrome_trace<'p>(profiles: impl IntoIterator<Item = (&'p str, &'p Profile)>) -> String {
+    let mut events = Vec::new();
+    for (at, (name, profile)) in profiles.into_iter().enumerate() {
+        let (thread, name) = (at + 1, escaped(name));
+        events.push(format!(
+            "{{\"ph\":\"M\",\"pid\":1,\"tid\":{thread},\"name\":\"thread_name\",\
+             \"args\":{{\"name\":\"{name}\"}}}}"
+        ));
+        events.extend(profile.dispatches.iter().map(|dispatch| {
             let microseconds =
                 |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
-            let _ = write!(
-                text,
-                ",{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"{}\",\"ts\":{},\"dur\":{},\"args\":{{\"node\":{}}}}}",
+            format!(
+                "{{\"ph\":\"X\",\"pid\":1,\"tid\":{thread},\"name\":\"{}\",\"cat\":\"{}\",\
+                 \"ts\":{},\"dur\":{},\"args\":{{\"node\":{}}}}}",
                 escaped(dispatch.kernel),
+                escaped(dispatch.op),
                 microseconds(dispatch.start),
                 microseconds(dispatch.nanoseconds),
                 dispatch.node,
-            );
-        }
-        text.push_str("],\"displayTimeUnit\":\"ns\"}");
-        text
+            )
+        }));
     }
+    format!(
+        "{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ns\"}}",
+        events.join(",")
+    )
 }
 
 /// Text as it may stand in a JSON string.
@@ -101,35 +121,36 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A table of the kernels: dispatches, microseconds in all and on average, share of the time.
+/// A table by operation and kernel: dispatches, microseconds in all and on average, share of the
+/// time.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernels = self.kernels();
         let all = self.nanoseconds();
-        let width = kernels
-            .iter()
-            .map(|k| k.kernel.len())
-            .max()
-            .unwrap_or(0)
-            .max(6);
-        let row = |f: &mut fmt::Formatter<'_>, name: &str, count: usize, nanoseconds: u64| {
+        let widest = |name: fn(&KernelTime) -> &'static str, title: usize| {
+            let widths = kernels.iter().map(|kernel| name(kernel).len());
+            widths.max().unwrap_or(0).max(title)
+        };
+        let ops = widest(|kernel| kernel.op, "operation".len());
+        let names = widest(|kernel| kernel.kernel, "kernel".len());
+        writeln!(
+            f,
+            "{:ops$}  {:names$} {:>10} {:>12} {:>10} {:>6}",
+            "operation", "kernel", "dispatches", "us", "us each", "%"
+        )?;
+        let mut row = |op: &str, kernel: &str, count: usize, nanoseconds: u64| {
             let microseconds = nanoseconds as f64 / 1000.0;
             let each = microseconds / count.max(1) as f64;
             let share = 100.0 * nanoseconds as f64 / all.max(1) as f64;
             writeln!(
                 f,
-                "{name:width$} {count:>10} {microseconds:>12.1} {each:>10.2} {share:>6.1}"
+                "{op:ops$}  {kernel:names$} {count:>10} {microseconds:>12.1} {each:>10.2} {share:>6.1}"
             )
         };
-        writeln!(
-            f,
-            "{:width$} {:>10} {:>12} {:>10} {:>6}",
-            "kernel", "dispatches", "us", "us each", "%"
-        )?;
-        for kernel in kernels {
-            row(f, kernel.kernel, kernel.count, kernel.nanoseconds)?;
+        for kernel in &kernels {
+            row(kernel.op, kernel.kernel, kernel.count, kernel.nanoseconds)?;
         }
-        row(f, "all", self.dispatches.len(), all)
+        row("all", "", self.dispatches.len(), all)
     }
 }
 
@@ -139,18 +160,17 @@ mod tests {
 
     fn profile() -> Profile {
         let dispatch = |kernel, node, start, nanoseconds| DispatchTime {
+            op: kernel,
             kernel,
             node,
             start,
             nanoseconds,
         };
-        Profile {
-            dispatches: vec![
-                dispatch("add", 0, 0, 1500),
-                dispatch("mul", 1, 1500, 6000),
-                dispatch("add", 2, 7500, 500),
-            ],
-        }
+        Profile::new(vec![
+            dispatch("add", 0, 100, 1500),
+            dispatch("mul", 1, 1600, 6000),
+            dispatch("add", 2, 7600, 500),
+        ])
     }
 
     #[test]
@@ -171,13 +191,18 @@ mod tests {
 
     #[test]
     fn the_trace_is_json_with_an_event_per_dispatch() {
-        let trace = profile().chrome_trace("a \"GPU\"");
+        let profile = profile();
+        let trace = chrome_trace([("a \"GPU\"", &profile), ("another", &profile)]);
         let json: serde_json::Value = serde_json::from_str(&trace).unwrap();
         let events = json["traceEvents"].as_array().unwrap();
-        assert_eq!(events.len(), 4);
+        assert_eq!(events.len(), 2 * 4);
         assert_eq!(events[0]["args"]["name"], "a \"GPU\"");
         assert_eq!(events[2]["name"], "mul");
         assert_eq!(events[2]["ts"], 1.5);
         assert_eq!(events[2]["dur"], 6.0);
+        assert_eq!(
+            (&events[2]["tid"], &events[6]["tid"]),
+            (&1.into(), &2.into())
+        );
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Step {
     pub pipeline: Arc<dyn Pipeline>,
     pub bindings: Arc<dyn BindGroup>,
     pub workgroups: [u32; 3],
+    /// The name of the node's operation.
+    pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
     /// The node that it is a part of, by its place in the segment.
@@ -33,6 +35,7 @@ pub(crate) struct Step {
 /// A dispatch with its node and its estimated time.
 struct Planned {
     dispatch: Dispatch,
+    op: &'static str,
     node: usize,
     nanoseconds: f64,
 }
@@ -79,6 +82,7 @@ impl GpuProgram {
             let nanoseconds = estimate(node) / planned.len().max(1) as f64;
             dispatches.extend(planned.into_iter().map(|dispatch| Planned {
                 dispatch,
+                op: node.op().name(),
                 node: kernels.len() - 1,
                 nanoseconds,
             }));
@@ -200,6 +204,7 @@ impl Ready {
                 bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
                 pipeline,
                 workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
+                op: planned.op,
                 kernel: kernel.entry,
                 node: planned.node,
                 nanoseconds: planned.nanoseconds,

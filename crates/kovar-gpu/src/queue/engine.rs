@@ -126,6 +126,8 @@ pub(super) struct Order {
     /// Parameters of the kernels that move bytes, and the next of its places.
     pub params: Option<Arc<dyn Buffer>>,
     pub next_params: u64,
+    /// Whether the graphics debugger captures what is submitted.
+    pub capturing: bool,
     /// Where a launch is cut, kept for its memory.
     pub parts: Vec<std::ops::Range<usize>>,
 }
@@ -183,8 +185,13 @@ impl Engine {
 
     /// Takes the queue for a call. A panic in an earlier one left at most commands that are
     /// submitted with the next ones.
+    /// The lock, whatever the device's state.
+    pub(super) fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn enter(&self) -> Result<MutexGuard<'_, Order>, Failure> {
-        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = self.order();
         match self.device.lost() {
             None => Ok(order),
             Some(reason) => {

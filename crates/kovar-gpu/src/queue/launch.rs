@@ -227,20 +227,29 @@ impl Engine {
         Ok(times)
     }
 
-    /// Runs a program within a capture of the graphics debugger that is attached, if one is.
-    pub(crate) fn launch_captured(&self, launch: Launch<'_>) -> Result<(), Failure> {
+    /// Waits for what is queued, then has the graphics debugger that is attached, if one is,
+    /// capture what follows. `false` if it does already.
+    pub(crate) fn start_capture(&self) -> Result<bool, Failure> {
         let mut order = self.enter()?;
+        if order.capturing {
+            return Ok(false);
+        }
         let before = self.flush(&mut order, "queued work")?;
         self.progress.wait_and_look(before)?;
+        order.capturing = true;
         self.device.capture(true);
-        let ran = self.place_scalars(&mut order, launch).and_then(|()| {
-            let commands = &mut launch.steps.iter().map(command);
-            let time = estimate(launch.steps);
-            let number = self.submit(&mut order, "a launch", Work::Commands(commands), time)?;
-            self.progress.wait_and_look(number)
-        });
+        Ok(true)
+    }
+
+    /// Waits for what is queued, and ends the capture whether or not that went well.
+    pub(crate) fn stop_capture(&self) -> Result<(), Failure> {
+        let mut order = self.order();
+        let ended = self
+            .flush(&mut order, "captured work")
+            .and_then(|last| self.progress.wait_and_look(last));
         self.device.capture(false);
-        ran
+        order.capturing = false;
+        ended
     }
 }
 

@@ -14,7 +14,7 @@ mod ring;
 mod tests;
 mod transfer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
 use kovar_core::error::DeviceError;
@@ -25,11 +25,14 @@ pub(crate) use self::progress::Failure;
 use self::transfer::Reading;
 use crate::backend::Shared;
 use crate::memory::GpuMemory;
+use crate::profile::DispatchTime;
 use crate::program::GpuProgram;
 
 /// The queue of a GPU as one of its users sees it.
 pub(crate) struct GpuQueue {
     shared: Arc<Shared>,
+    /// The dispatches of the launches since a profile began, by the device's clock.
+    profile: Mutex<Option<Vec<DispatchTime>>>,
 }
 
 /// A read on its way.
@@ -59,7 +62,33 @@ impl ReadTicket for Ticket {
 
 impl GpuQueue {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            profile: Mutex::new(None),
+        }
+    }
+
+    /// Where the dispatches of launches are noted; `None` while launches are not timed.
+    pub(crate) fn profile(&self) -> MutexGuard<'_, Option<Vec<DispatchTime>>> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a launch dispatch by dispatch, if launches are timed; whether they are.
+    fn launch_timed(&self, launch: Launch<'_>) -> Result<bool, DeviceError> {
+        let mut profile = self.profile();
+        let Some(dispatches) = profile.as_mut() else {
+            return Ok(false);
+        };
+        let timed = self.done(self.shared.engine.launch_timed(launch))?;
+        let times = timed.iter().zip(launch.steps);
+        dispatches.extend(times.map(|(timed, step)| DispatchTime {
+            op: step.op,
+            kernel: step.kernel,
+            node: step.node,
+            start: timed.start,
+            nanoseconds: timed.end.saturating_sub(timed.start),
+        }));
+        Ok(true)
     }
 
     fn check(
@@ -119,7 +148,7 @@ impl GpuQueue {
     }
 
     /// What a run of a program of this device needs; its scalars are checked.
-    pub(crate) fn launched<'p>(
+    fn launched<'p>(
         &self,
         program: &'p dyn Program,
         scalars: &'p [i32],
@@ -189,6 +218,9 @@ impl Queue for GpuQueue {
 
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
         let launch = self.launched(program, scalars)?;
+        if self.launch_timed(launch)? {
+            return Ok(());
+        }
         self.done(self.shared.engine.launch(launch, None).map(|_| ()))
     }
 
@@ -199,6 +231,9 @@ impl Queue for GpuQueue {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool, DeviceError> {
         let launch = self.launched(program, scalars)?;
+        if self.profile().is_some() {
+            return Ok(go_on() && self.launch_timed(launch)?);
+        }
         self.done(self.shared.engine.launch(launch, Some(go_on)))
     }
 

@@ -1,7 +1,7 @@
 //! Launches, their times and their pipelines.
 
 use kovar_core::backend::Backend;
-use kovar_gpu::GpuBackend;
+use kovar_gpu::{GpuBackend, Profile};
 
 use super::{device, negate, negations, options, read};
 
@@ -56,30 +56,34 @@ fn a_run_that_is_broken_off_leaves_the_device_usable() {
 fn a_profile_has_the_time_of_each_dispatch() {
     let backend = device(13);
     if !backend.adapter_info().unwrap().timestamps {
-        assert!(
-            backend
-                .profile(
-                    negations(&backend, &filled(&backend).0, 0, 4, 1).as_ref(),
-                    &[]
-                )
-                .is_err()
-        );
+        assert!(backend.start_profile().is_err());
         return;
     }
     let (buffer, mut expected) = filled(&backend);
     let program = negations(&backend, &buffer, 0, 1024, 3);
-    let profile = backend.profile(program.as_ref(), &[]).unwrap();
+    backend.start_profile().unwrap();
+    backend.queue().launch(program.as_ref(), &[]).unwrap();
     negate(&mut expected);
+    let mut go_on = || true;
+    let all = backend
+        .queue()
+        .launch_while(program.as_ref(), &[], &mut go_on);
+    assert_eq!(all, Ok(true));
+    negate(&mut expected);
+    let profile = backend.stop_profile();
+    backend.queue().launch(program.as_ref(), &[]).unwrap();
+    negate(&mut expected);
+    assert_eq!(backend.stop_profile(), Profile::default());
     assert_eq!(read(&backend, &buffer), expected);
     let nodes: Vec<_> = profile
         .dispatches
         .iter()
-        .map(|d| (d.kernel, d.node))
+        .map(|d| (d.op, d.kernel, d.node))
         .collect();
-    assert_eq!(nodes, [("unary", 0), ("unary", 1), ("unary", 2)]);
+    let launch = [0, 1, 2].map(|node| ("neg", "unary", node));
+    assert_eq!(nodes, [launch, launch].concat());
     assert!(profile.dispatches.is_sorted_by_key(|d| d.start));
-    assert_eq!(profile.kernels()[0].count, 3);
-    assert!(profile.chrome_trace("gpu0").contains("\"name\":\"unary\""));
+    assert_eq!(profile.kernels()[0].count, 6);
 }
 
 #[test]
@@ -87,8 +91,13 @@ fn a_capture_without_a_debugger_is_a_plain_run() {
     let backend = device(13);
     let (buffer, mut expected) = filled(&backend);
     let program = negations(&backend, &buffer, 0, 1024, 1);
-    backend.capture(program.as_ref(), &[]).unwrap();
+    let capture = backend.start_capture().unwrap();
+    backend.queue().launch(program.as_ref(), &[]).unwrap();
     negate(&mut expected);
+    assert!(backend.start_capture().is_err(), "captures do not nest");
+    capture.end().unwrap();
+    drop(backend.start_capture().unwrap());
+    backend.start_capture().unwrap().end().unwrap();
     assert_eq!(read(&backend, &buffer), expected);
 }
 

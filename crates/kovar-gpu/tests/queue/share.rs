@@ -22,7 +22,7 @@ fn whoever_opens_a_gpu_gets_the_same_device() {
 
 #[test]
 fn adapters_tell_what_they_can_and_why_not() {
-    let all = adapters();
+    let all = adapters(Features::NONE);
     assert!(!all.is_empty());
     for (index, adapter) in all.iter().enumerate() {
         assert_eq!(
