@@ -32,12 +32,13 @@
 //! # }
 //! ```
 
+mod cache;
 pub mod demo;
 mod devices;
 mod open;
 mod rates;
 
-pub use devices::{DEVICE_NAMES, DeviceOptions, DevicesError, devices};
+pub use devices::{DEVICE_NAMES, DeviceOptions, DevicesError, device_names, devices, gpu_of};
 pub use open::{OpenError, load, open};
 pub use rates::{MeasuredRates, RatesNote, measured_rates, rates_cache};
 
@@ -52,6 +53,7 @@ pub use kovar_formats::{
     ModelFileError, ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf,
     map_file, quantize, safetensors, synth,
 };
+pub use kovar_gpu as gpu;
 pub use kovar_runtime as runtime;
 pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};
 pub use kovar_text as text;

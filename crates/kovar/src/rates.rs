@@ -6,10 +6,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etcetera::BaseStrategy;
 use kovar_core::backend::{Backend, DeviceInfo};
 use kovar_runtime::{DeviceRates, MeasureError, Rates, measure};
 use serde::{Deserialize, Serialize};
+
+use crate::cache::cache_folder;
 
 /// A larger file is none of ours.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -48,8 +49,7 @@ pub enum RatesNote {
 /// The file with the rates of all devices that were ever measured, in the user's cache folder;
 /// `None` if the user has none.
 pub fn rates_cache() -> Option<PathBuf> {
-    let base = etcetera::base_strategy::choose_native_strategy().ok()?;
-    Some(base.cache_dir().join("kovar").join("rates.json"))
+    Some(cache_folder()?.join("rates.json"))
 }
 
 /// The rates of `devices` from the file `cache`; those that are not in it, or all if `anew`, are

@@ -2,6 +2,7 @@ use clap::Args;
 use kovar::cpu::CpuError;
 use kovar::cpu::pool::{PoolError, max_threads};
 use kovar::cpu::simd::SimdLevel;
+use kovar::gpu::Features;
 use kovar::{DeviceOptions, DevicesError};
 
 use super::whole;
@@ -12,8 +13,10 @@ use crate::format;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// The device to use; `kovar devices` lists them. Several, separated by commas, share the work
-    /// as --place and --budget say; `cpu:portable` is a CPU of fewer vector instructions.
+    /// The device to use, `cpu`, `gpu0`, ..; `kovar devices` lists them [default: cpu]. Several,
+    /// separated by commas, share the work as --place and --budget say: GPUs have no quantised
+    /// products and no attention, so models need the CPU beside them, `gpu0,cpu`. `cpu:portable` is a
+    /// CPU of fewer vector instructions.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 
@@ -26,6 +29,12 @@ pub struct DeviceArgs {
     /// best that the CPU has].
     #[arg(long, value_name = "LEVEL")]
     pub simd: Option<SimdLevel>,
+
+    /// Features that GPUs are not to use, each with a minus: -subgroups, -f16, -matrices, -all,
+    /// separated by commas.
+    #[arg(long, value_name = "-NAME,..", allow_hyphen_values = true, default_value = "",
+          hide_default_value = true, value_parser = Features::parse_masked)]
+    pub gpu_features: Features,
 }
 
 impl DeviceArgs {
@@ -35,6 +44,7 @@ impl DeviceArgs {
             device: self.device.clone(),
             threads: self.threads,
             simd: self.simd,
+            masked_gpu_features: self.gpu_features,
         }
     }
 
@@ -55,9 +65,9 @@ impl DeviceArgs {
 /// An error of making devices, as a usage error where the command line is to blame.
 pub fn devices_error(error: DevicesError) -> anyhow::Error {
     match error {
-        DevicesError::UnknownDevice { .. } | DevicesError::SimdLevel { .. } => {
-            UsageError::new(error.to_string()).into()
-        }
+        DevicesError::UnknownDevice { .. }
+        | DevicesError::NoGpu { .. }
+        | DevicesError::SimdLevel { .. } => UsageError::new(error.to_string()).into(),
         DevicesError::Cpu(CpuError::Pool(
             cause @ (PoolError::NoThreads | PoolError::TooManyThreads { .. }),
         )) => UsageError::new(format!("invalid value for '--threads': {cause}")).into(),
