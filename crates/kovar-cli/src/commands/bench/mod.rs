@@ -1,3 +1,6 @@
+mod gpu;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -8,8 +11,9 @@ use kovar::cpu::pool::ThreadPool;
 use kovar::{LogitsOf, Model, ModelFile};
 use serde::Serialize;
 
+use self::gpu::{Gpus, Timed, TimedReport, write_trace};
 use crate::args::{RunArgs, whole};
-use crate::diagnostics::UsageError;
+use crate::diagnostics::{UsageError, note};
 use crate::output::Table;
 use crate::{format, load, output, progress};
 
@@ -20,12 +24,17 @@ use crate::{format, load, output, progress};
 /// standard deviation over the repeats, after one run that does not count. Making one token reads
 /// all weights once, so tg is also given as a share of the memory bandwidth that was measured just
 /// before.
+///
+/// --profile then times the kernels of GPUs in the prompt and in one further token, each kernel by
+/// itself; --capture has a graphics debugger keep one token.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   kovar bench
   kovar bench -m model.gguf -t 2
-  kovar bench -m model.gguf -p 0 -n 256 -r 10 --json")]
+  kovar bench -m model.gguf -p 0 -n 256 -r 10 --json
+  kovar bench -m model.gguf --device gpu0,cpu --profile trace.json
+  renderdoccmd capture -w kovar bench --device gpu0,cpu -r 1 --capture")]
 pub struct Bench {
     /// Tokens of the prompt; 0 leaves the prompt out.
     #[arg(short = 'p', long, value_name = "N", default_value_t = 512,
@@ -41,6 +50,16 @@ pub struct Bench {
     #[arg(short = 'r', long, value_name = "N", default_value_t = 5,
           allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     repeats: u32,
+
+    /// Show the time of each operation and kernel on the GPUs, by their own clocks; to FILE, the
+    /// single kernels as a Chrome trace, for chrome://tracing and ui.perfetto.dev.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    profile: Option<Option<PathBuf>>,
+
+    /// Evaluate one token within a capture of the graphics debugger that kovar was started from:
+    /// RenderDoc for Vulkan, Xcode for Metal (with METAL_CAPTURE_ENABLED=1).
+    #[arg(long)]
+    capture: bool,
 
     /// Print JSON, with the figure of each repeat.
     #[arg(long)]
@@ -63,6 +82,9 @@ struct Report {
     weight_bytes_per_token: u64,
     read_bandwidth_bytes_per_second: f64,
     tests: Vec<Test>,
+    /// The times of kernels, with --profile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    profiles: Vec<TimedReport>,
 }
 
 #[derive(Serialize)]
@@ -103,6 +125,13 @@ impl Bench {
         let parameters = file.tensors().map(|tensor| tensor.elements() as u64).sum();
         let model_bytes = file.tensors().map(|tensor| tensor.size()).sum();
         let mut model = load::model(file, &self.run)?;
+        let wanted = [
+            ("--profile", self.profile.is_some()),
+            ("--capture", self.capture),
+        ];
+        for (option, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+            Gpus::of(&model, option)?;
+        }
         let info = model
             .session()
             .devices()
@@ -136,6 +165,15 @@ impl Bench {
             test.bandwidth_share = Some(rate / bandwidth);
             tests.push(test);
         }
+        let timed = match &self.profile {
+            Some(file) => self.profiled(&mut model, file.as_deref())?,
+            None => Vec::new(),
+        };
+        if self.capture {
+            let gpus = Gpus::of(&model, "--capture")?;
+            model.truncate(0);
+            gpus.captured(|| one_token(&mut model))?;
+        }
         let report = Report {
             model: self.run.model.model.to_string(),
             model_bytes,
@@ -147,13 +185,40 @@ impl Bench {
             weight_bytes_per_token: weight_bytes,
             read_bandwidth_bytes_per_second: bandwidth,
             tests,
+            profiles: timed.iter().map(Timed::report).collect(),
         };
         if self.json {
             output::write_json(&report)?;
         } else {
-            output::write(&text(&report))?;
+            let profiles = timed.iter().map(Timed::text);
+            output::write(&(text(&report) + &profiles.collect::<String>()))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Times the kernels of the prompt, and of one token behind it or, without it, alone.
+    fn profiled(&self, model: &mut Model, file: Option<&Path>) -> anyhow::Result<Vec<Timed>> {
+        let gpus = Gpus::of(model, "--profile")?;
+        gpus.tell_others();
+        model.truncate(0);
+        let mut timed = Vec::new();
+        if self.n_prompt > 0 {
+            let tokens = tokens(self.n_prompt, model.vocab_len());
+            let test = format!("pp{}", self.n_prompt);
+            timed.extend(gpus.timed(&test, || {
+                Ok(model.eval(&tokens, LogitsOf::Last, &mut Vec::new())?)
+            })?);
+        }
+        if self.n_gen > 0 {
+            // The context may have room for the prompt only.
+            model.truncate(self.n_prompt.saturating_sub(1));
+            timed.extend(gpus.timed("tg1", || one_token(model))?);
+        }
+        if let Some(file) = file {
+            write_trace(file, &timed)?;
+            note(format_args!("the trace is in {}", file.display()));
+        }
+        Ok(timed)
     }
 
     /// The seconds of each run of `work` from an empty context, one run before them left out.
@@ -179,6 +244,11 @@ impl Bench {
         bar.finish_and_clear();
         Ok(samples)
     }
+}
+
+/// Evaluates a token, whichever.
+fn one_token(model: &mut Model) -> anyhow::Result<()> {
+    Ok(model.eval(&[0], LogitsOf::Last, &mut Vec::new())?)
 }
 
 fn bandwidth(threads: usize) -> anyhow::Result<f64> {
