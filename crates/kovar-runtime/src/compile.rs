@@ -18,8 +18,10 @@ use crate::homes::Homes;
 use crate::link::link;
 use crate::liveness::{self, Liveness};
 use crate::memory::{self, MemoryPlan};
+use crate::pins::LostPin;
 use crate::placement::{self, Placement, Rules};
 use crate::plan::Plan;
+use crate::plural::plural;
 use crate::rates::{Rates, Times};
 use crate::segment::{self, Cuts, Schedule};
 use crate::session::Session;
@@ -212,12 +214,26 @@ fn run_passes(
     }
 }
 
+/// Tells of the pins that cannot be followed, of those that are alike in one line.
 fn warn_of_lost_pins(placement: &Placement, policy: &Policy) -> Result<(), CompileError> {
-    for lost in placement.lost_pins() {
-        if policy.strict {
-            return Err(CompileError::LostPin(lost.clone()));
+    let all = placement.lost_pins();
+    if let Some(lost) = all.first().filter(|_| policy.strict) {
+        return Err(CompileError::LostPin(lost.clone()));
+    }
+    let alike =
+        |a: &LostPin, b: &LostPin| (&a.wanted, a.op, &a.cause) == (&b.wanted, b.op, &b.cause);
+    for (at, lost) in all.iter().enumerate() {
+        if all[..at].iter().any(|earlier| alike(earlier, lost)) {
+            continue;
         }
-        tracing::warn!("{lost}");
+        match all[at + 1..]
+            .iter()
+            .filter(|later| alike(later, lost))
+            .count()
+        {
+            0 => tracing::warn!("{lost}"),
+            more => tracing::warn!("{lost}; the same holds for {}", plural(more, "other pin")),
+        }
     }
     Ok(())
 }
