@@ -21,9 +21,9 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
 /// Runs AI models on your own machine.
 ///
-/// kovar reads GGUF model files, the ones that llama.cpp reads, and Hugging Face folders, and runs them
-/// on the CPU. A small
-/// story model is part of the program, so that it has something to say without any file.
+/// kovar reads GGUF model files, the ones that llama.cpp reads, and Hugging Face folders, and runs
+/// them on the CPU, or on GPUs and the CPU together (--device). A small story model is part of the
+/// program, so that it has something to say without any file.
 #[derive(Parser, Debug)]
 #[command(name = "kovar", bin_name = "kovar", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {

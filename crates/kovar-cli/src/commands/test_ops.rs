@@ -26,6 +26,7 @@ use crate::{format, output, progress};
 Examples:
   kovar test-ops
   kovar test-ops --op matmul --simd avx2
+  kovar test-ops --device gpu0 --gpu-features -subgroups
   kovar test-ops --mode support --op attention
   kovar test-ops --mode perf --op matmul --json")]
 pub struct TestOps {

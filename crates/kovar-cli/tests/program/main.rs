@@ -5,6 +5,7 @@ mod devices;
 mod errors;
 mod folder;
 mod generate;
+mod gpu;
 mod inspect;
 mod logits;
 mod measure;
@@ -65,6 +66,8 @@ fn command(args: &[&str]) -> Command {
     command
         .args(args)
         .env_remove("KOVAR_LOG")
+        // The user's cache is none of the tests' business.
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null());
     command
 }
