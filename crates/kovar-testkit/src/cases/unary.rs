@@ -55,10 +55,10 @@ const EDGES: [f64; 17] = [
 
 /// Angles in radians close to multiples of pi / 2, where little is left of them, and large ones.
 const ANGLES: [f64; 10] = [
-    0.785_398_2,
-    -1.570_796_4,
-    3.141_592_7,
-    -6.283_185_5,
+    std::f32::consts::FRAC_PI_4 as f64,
+    -std::f32::consts::FRAC_PI_2 as f64,
+    std::f32::consts::PI as f64,
+    -std::f32::consts::TAU as f64,
     33.0,
     31_415.926,
     -16_777_216.0,
