@@ -32,26 +32,55 @@ constant uint WORKGROUP = 256u;
 constant uint A_DTYPE = 0u;
 constant uint B_DTYPE = 0u;
 
+float scaled_up(
+    float x
+) {
+    uint bits_1 = as_type<uint>(x);
+    uint magnitude = bits_1 & 2147483647u;
+    if (magnitude < 8388608u) {
+        float units = static_cast<float>(magnitude) * 0.000000000000000000000000025849394;
+        return as_type<float>(as_type<uint>(units) | (bits_1 & 2147483648u));
+    }
+    return x * 18446744000000000000.0;
+}
+
+float quotient(
+    float x_1,
+    float y
+) {
+    uint divisor = as_type<uint>(y) & 2147483647u;
+    if (divisor >= 8388608u) {
+        return x_1 / y;
+    }
+    if ((as_type<uint>(x_1) & 2147483647u) >= 1568669696u) {
+        float _e13 = scaled_up(y);
+        return (x_1 / _e13) * 18446744000000000000.0;
+    }
+    float _e17 = scaled_up(x_1);
+    float _e18 = scaled_up(y);
+    return _e17 / _e18;
+}
+
 float or_bits(
-    float y,
+    float y_1,
     uint bits,
     bool condition
 ) {
-    return as_type<float>(condition ? bits : as_type<uint>(y));
+    return as_type<float>(condition ? bits : as_type<uint>(y_1));
 }
 
 bool is_nan(
-    float x
+    float x_2
 ) {
-    return (as_type<uint>(x) & 2147483647u) > INFINITY_BITS;
+    return (as_type<uint>(x_2) & 2147483647u) > INFINITY_BITS;
 }
 
 float keep_nan(
-    float y_1,
-    float x_1
+    float y_2,
+    float x_3
 ) {
-    bool _e3 = is_nan(x_1);
-    float _e4 = or_bits(y_1, as_type<uint>(x_1), _e3);
+    bool _e3 = is_nan(x_3);
+    float _e4 = or_bits(y_2, as_type<uint>(x_3), _e3);
     return _e4;
 }
 
@@ -66,13 +95,13 @@ int naga_f2i32(float value) {
 }
 
 float exponential(
-    float x_2
+    float x_4
 ) {
     float sum = 0.00019875691;
-    float bounded = metal::clamp(x_2, -104.0, 89.0);
+    float bounded = metal::clamp(x_4, -104.0, 89.0);
     int n_1 = naga_f2i32(metal::rint(bounded * 1.442695));
-    int units = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(naga_f2i32(bounded * 16777216.0)) - as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(11629079))))) - as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(63442))) + as_type<uint>(32768)) >> 16u));
-    float r = static_cast<float>(units) * 0.000000059604645;
+    int units_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(naga_f2i32(bounded * 16777216.0)) - as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(11629079))))) - as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(63442))) + as_type<uint>(32768)) >> 16u));
+    float r = static_cast<float>(units_1) * 0.000000059604645;
     float _e26 = sum;
     sum = metal::fma(_e26, r, 0.0013981999);
     float _e29 = sum;
@@ -84,36 +113,36 @@ float exponential(
     float _e38 = sum;
     sum = metal::fma(_e38, r, 0.5);
     float _e41 = sum;
-    float y_3 = metal::fma(_e41, r * r, r) + 1.0;
+    float y_4 = metal::fma(_e41, r * r, r) + 1.0;
     int half_ = n_1 >> 1u;
     float _e48 = power_of_two(half_);
     float _e51 = power_of_two(as_type<int>(as_type<uint>(n_1) - as_type<uint>(half_)));
-    float scaled = (y_3 * _e48) * _e51;
-    float _e56 = or_bits(scaled, INFINITY_BITS, x_2 > 88.72284);
+    float scaled = (y_4 * _e48) * _e51;
+    float _e56 = or_bits(scaled, INFINITY_BITS, x_4 > 88.72284);
     return _e56;
 }
 
 float sigmoid(
-    float x_3
+    float x_5
 ) {
-    float _e3 = exponential(-(metal::abs(x_3)));
-    return ((x_3 < 0.0) ? _e3 : 1.0) / (1.0 + _e3);
+    float _e3 = exponential(-(metal::abs(x_5)));
+    return ((x_5 < 0.0) ? _e3 : 1.0) / (1.0 + _e3);
 }
 
 float silu(
-    float x_4
+    float x_6
 ) {
-    float _e1 = sigmoid(x_4);
-    float _e7 = or_bits(x_4 * _e1, NAN_BITS, as_type<uint>(x_4) == 4286578688u);
+    float _e1 = sigmoid(x_6);
+    float _e7 = or_bits(x_6 * _e1, NAN_BITS, as_type<uint>(x_6) == 4286578688u);
     return _e7;
 }
 
 float gelu(
-    float x_5
+    float x_7
 ) {
     float fit = {};
-    float magnitude = metal::min(metal::abs(x_5), 20.0);
-    float t = 1.0 / metal::fma(magnitude, 0.25, 1.0);
+    float magnitude_1 = metal::min(metal::abs(x_7), 20.0);
+    float t = 1.0 / metal::fma(magnitude_1, 0.25, 1.0);
     fit = metal::fma(0.015383603, t, -0.056345463);
     float _e13 = fit;
     fit = metal::fma(_e13, t, 0.036615256);
@@ -131,44 +160,45 @@ float gelu(
     fit = metal::fma(_e31, t, 0.09941662);
     float _e34 = fit;
     fit = metal::fma(_e34, t, 0.09975179);
-    float _e40 = exponential((-0.5 * magnitude) * magnitude);
+    float _e40 = exponential((-0.5 * magnitude_1) * magnitude_1);
     float _e42 = fit;
     float tail = (_e40 * t) * _e42;
-    float y_4 = x_5 * ((x_5 < 0.0) ? tail : (1.0 - tail));
-    float _e54 = or_bits(y_4, NAN_BITS, as_type<uint>(x_5) == 4286578688u);
+    float y_5 = x_7 * ((x_7 < 0.0) ? tail : (1.0 - tail));
+    float _e54 = or_bits(y_5, NAN_BITS, as_type<uint>(x_7) == 4286578688u);
     return _e54;
 }
 
 float f(
-    float x_6,
-    float y_2
+    float x_8,
+    float y_3
 ) {
     switch(KIND) {
         case 0u: {
-            return x_6 + y_2;
+            return x_8 + y_3;
         }
         case 1u: {
-            return x_6 - y_2;
+            return x_8 - y_3;
         }
         case 2u: {
-            return x_6 * y_2;
+            return x_8 * y_3;
         }
         case 3u: {
-            return x_6 / y_2;
+            float _e6 = quotient(x_8, y_3);
+            return _e6;
         }
         case 4u: {
-            float _e7 = silu(x_6);
-            float _e8 = keep_nan(_e7, x_6);
-            return _e8 * y_2;
+            float _e7 = silu(x_8);
+            float _e8 = keep_nan(_e7, x_8);
+            return _e8 * y_3;
         }
         case 5u: {
-            float _e10 = gelu(x_6);
-            float _e11 = keep_nan(_e10, x_6);
-            return _e11 * y_2;
+            float _e10 = gelu(x_8);
+            float _e11 = keep_nan(_e10, x_8);
+            return _e11 * y_3;
         }
         default: {
-            float _e15 = keep_nan(metal::max(x_6, 0.0), x_6);
-            return _e15 * y_2;
+            float _e15 = keep_nan(metal::max(x_8, 0.0), x_8);
+            return _e15 * y_3;
         }
     }
 }
@@ -191,9 +221,9 @@ metal::uint4 unravel(
     if ((dims.x * dims.y) == 1u) {
         return metal::uint4(0u, 0u, z, i - (z * dims.w));
     }
-    uint y_5 = z / dims.z;
-    uint x_7 = y_5 / dims.y;
-    return metal::uint4(x_7, y_5 - (x_7 * dims.y), z - (y_5 * dims.z), i - (z * dims.w));
+    uint y_6 = z / dims.z;
+    uint x_9 = y_6 / dims.y;
+    return metal::uint4(x_9, y_6 - (x_9 * dims.y), z - (y_6 * dims.z), i - (z * dims.w));
 }
 
 uint position(

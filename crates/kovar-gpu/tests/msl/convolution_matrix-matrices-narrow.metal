@@ -752,8 +752,9 @@ float matrix_sum(
     thread uint& matrix_subgroup,
     threadgroup type_11& matrix_sums
 ) {
-    uint _e4 = matrix_subgroup;
-    float _e12 = matrix_sums.inner[(((_e4 * MATRIX) + row_1) * MATRIX) + column_1];
+    uint _e3 = matrix_subgroup;
+    uint place_4 = (((_e3 * MATRIX) + row_1) * MATRIX) + column_1;
+    float _e12 = matrix_sums.inner[place_4];
     return _e12;
 }
 

@@ -661,8 +661,9 @@ float matrix_sum(
     thread uint& matrix_subgroup,
     threadgroup type_9& matrix_sums
 ) {
-    uint _e4 = matrix_subgroup;
-    float _e12 = matrix_sums.inner[(((_e4 * MATRIX) + row_1) * MATRIX) + column_1];
+    uint _e3 = matrix_subgroup;
+    uint place_4 = (((_e3 * MATRIX) + row_1) * MATRIX) + column_1;
+    float _e12 = matrix_sums.inner[place_4];
     return _e12;
 }
 
@@ -715,9 +716,9 @@ void finish(
     if (false) {
         uint _e33 = params.places.x;
         uint _e39 = params.places.y;
-        uint place_4 = (bases_1.c + (row_2 * _e33)) + (column_2 * _e39);
+        uint place_5 = (bases_1.c + (row_2 * _e33)) + (column_2 * _e39);
         float _e45 = params.factors.y;
-        float _e46 = c_at(place_4, c_2, _buffer_sizes);
+        float _e46 = c_at(place_5, c_2, _buffer_sizes);
         float _e47 = y;
         y = metal::fma(_e45, _e46, _e47);
     }

@@ -40,6 +40,29 @@ float or_bits(
     return as_type<float>(condition ? bits : as_type<uint>(y));
 }
 
+float scaled_up(
+    float x
+) {
+    uint bits_1 = as_type<uint>(x);
+    uint magnitude = bits_1 & 2147483647u;
+    if (magnitude < 8388608u) {
+        float units = static_cast<float>(magnitude) * 0.000000000000000000000000025849394;
+        return as_type<float>(as_type<uint>(units) | (bits_1 & 2147483648u));
+    }
+    return x * 18446744000000000000.0;
+}
+
+float square_root(
+    float x_1
+) {
+    uint magnitude_1 = as_type<uint>(x_1) & 2147483647u;
+    if (magnitude_1 < 8388608u) {
+        float _e6 = scaled_up(x_1);
+        return metal::sqrt(metal::abs(_e6)) * 0.00000000023283064;
+    }
+    return metal::sqrt(metal::abs(x_1));
+}
+
 float power_of_two(
     int n
 ) {
@@ -51,13 +74,13 @@ int naga_f2i32(float value) {
 }
 
 float exponential(
-    float x
+    float x_2
 ) {
     float sum = 0.00019875691;
-    float bounded = metal::clamp(x, -104.0, 89.0);
+    float bounded = metal::clamp(x_2, -104.0, 89.0);
     int n_1 = naga_f2i32(metal::rint(bounded * 1.442695));
-    int units = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(naga_f2i32(bounded * 16777216.0)) - as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(11629079))))) - as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(63442))) + as_type<uint>(32768)) >> 16u));
-    float r = static_cast<float>(units) * 0.000000059604645;
+    int units_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(naga_f2i32(bounded * 16777216.0)) - as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(11629079))))) - as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(n_1) * as_type<uint>(63442))) + as_type<uint>(32768)) >> 16u));
+    float r = static_cast<float>(units_1) * 0.000000059604645;
     float _e26 = sum;
     sum = metal::fma(_e26, r, 0.0013981999);
     float _e29 = sum;
@@ -74,7 +97,7 @@ float exponential(
     float _e48 = power_of_two(half_);
     float _e51 = power_of_two(as_type<int>(as_type<uint>(n_1) - as_type<uint>(half_)));
     float scaled = (y_2 * _e48) * _e51;
-    float _e56 = or_bits(scaled, INFINITY_BITS, x > 88.72284);
+    float _e56 = or_bits(scaled, INFINITY_BITS, x_2 > 88.72284);
     return _e56;
 }
 
@@ -102,36 +125,36 @@ float twice_atanh(
 }
 
 float logarithm(
-    float x_1
+    float x_3
 ) {
     bool local = {};
     bool local_1 = {};
-    uint bits_1 = as_type<uint>(x_1);
-    if (bits_1 < 8388608u) {
-        local = bits_1 != 0u;
+    uint bits_2 = as_type<uint>(x_3);
+    if (bits_2 < 8388608u) {
+        local = bits_2 != 0u;
     } else {
         local = false;
     }
     bool _e15 = local;
-    uint shift_1 = _e15 ? (metal::clz(bits_1 & 8388607u) - 8u) : 0u;
-    uint normal = (shift_1 != 0u) ? ((bits_1 << shift_1) & 8388607u) : bits_1;
-    int exponent = (shift_1 != 0u) ? as_type<int>(as_type<uint>(1) - as_type<uint>(static_cast<int>(shift_1))) : static_cast<int>(bits_1 >> 23u);
+    uint shift_1 = _e15 ? (metal::clz(bits_2 & 8388607u) - 8u) : 0u;
+    uint normal = (shift_1 != 0u) ? ((bits_2 << shift_1) & 8388607u) : bits_2;
+    int exponent = (shift_1 != 0u) ? as_type<int>(as_type<uint>(1) - as_type<uint>(static_cast<int>(shift_1))) : static_cast<int>(bits_2 >> 23u);
     uint mantissa = normal & 8388607u;
     bool large = mantissa > 3474675u;
     float m = as_type<float>(mantissa | (large ? 1056964608u : 1065353216u));
     float n_2 = static_cast<float>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) - as_type<uint>(127))) + as_type<uint>(large ? 1 : 0)));
     float _e53 = twice_atanh((m - 1.0) / (m + 1.0));
     float y_3 = metal::fma(n_2, 0.6933594, metal::fma(n_2, -0.00021219444, _e53));
-    bool zero = (bits_1 & 2147483647u) == 0u;
+    bool zero = (bits_2 & 2147483647u) == 0u;
     float _e63 = or_bits(y_3, 4286578688u, zero);
     if (!(zero)) {
-        local_1 = bits_1 >= 2147483648u;
+        local_1 = bits_2 >= 2147483648u;
     } else {
         local_1 = false;
     }
     bool _e71 = local_1;
     float _e72 = or_bits(_e63, NAN_BITS, _e71);
-    float _e76 = or_bits(_e72, INFINITY_BITS, bits_1 == INFINITY_BITS);
+    float _e76 = or_bits(_e72, INFINITY_BITS, bits_2 == INFINITY_BITS);
     return _e76;
 }
 
@@ -159,9 +182,9 @@ float sine_or_cosine(
 }
 
 bool is_finite(
-    float x_2
+    float x_4
 ) {
-    return (as_type<uint>(x_2) & 2147483647u) < INFINITY_BITS;
+    return (as_type<uint>(x_4) & 2147483647u) < INFINITY_BITS;
 }
 
 metal::uint2 mul_wide(
@@ -225,11 +248,11 @@ uint inverse_of_turn_from(
 }
 
 metal::uint2 turn_of(
-    float x_3
+    float x_5
 ) {
-    uint bits_2 = as_type<uint>(x_3);
-    uint mantissa_1 = (bits_2 & 8388607u) | 8388608u;
-    uint start = ((bits_2 >> 23u) & 255u) - 118u;
+    uint bits_3 = as_type<uint>(x_5);
+    uint mantissa_1 = (bits_3 & 8388607u) | 8388608u;
+    uint start = ((bits_3 >> 23u) & 255u) - 118u;
     uint _e14 = inverse_of_turn_from(start + 64u);
     metal::uint2 _e15 = mul_wide(mantissa_1, _e14);
     uint _e18 = inverse_of_turn_from(start + 32u);
@@ -260,34 +283,34 @@ float sine_of_turn(
 }
 
 float sine_1(
-    float x_4,
+    float x_6,
     uint quarters_2
 ) {
-    float magnitude = metal::abs(x_4);
-    if (magnitude < 0.78) {
-        float _e5 = sine_or_cosine(x_4, quarters_2);
+    float magnitude_2 = metal::abs(x_6);
+    if (magnitude_2 < 0.78) {
+        float _e5 = sine_or_cosine(x_6, quarters_2);
         return _e5;
     }
-    bool _e6 = is_finite(x_4);
+    bool _e6 = is_finite(x_6);
     if (!(_e6)) {
-        float _e10 = or_bits(x_4, NAN_BITS, true);
+        float _e10 = or_bits(x_6, NAN_BITS, true);
         return _e10;
     }
-    metal::uint2 _e11 = turn_of(magnitude);
+    metal::uint2 _e11 = turn_of(magnitude_2);
     uint low_3 = 0u - _e11.y;
     metal::uint2 other = metal::uint2(~(_e11.x) + ((_e11.y == 0u) ? 1u : 0u), low_3);
-    float _e28 = sine_of_turn((x_4 < 0.0) ? other : _e11, quarters_2);
+    float _e28 = sine_of_turn((x_6 < 0.0) ? other : _e11, quarters_2);
     return _e28;
 }
 
 float hyperbolic_tangent(
-    float x_5
+    float x_7
 ) {
     float sum_2 = {};
-    float magnitude_1 = metal::abs(x_5);
-    float _e6 = exponential(2.0 * metal::min(magnitude_1, 20.0));
+    float magnitude_3 = metal::abs(x_7);
+    float _e6 = exponential(2.0 * metal::min(magnitude_3, 20.0));
     float far = 1.0 - (2.0 / (_e6 + 1.0));
-    float square_2 = x_5 * x_5;
+    float square_2 = x_7 * x_7;
     sum_2 = metal::fma(0.0022927448, square_2, -0.008343945);
     float _e18 = sum_2;
     sum_2 = metal::fma(_e18, square_2, 0.021768918);
@@ -298,31 +321,31 @@ float hyperbolic_tangent(
     float _e27 = sum_2;
     sum_2 = metal::fma(_e27, square_2, -0.33333334);
     float _e30 = sum_2;
-    float near = metal::fma(_e30 * square_2, x_5, x_5);
-    return (magnitude_1 < 0.625) ? near : ((x_5 < 0.0) ? -(far) : far);
+    float near = metal::fma(_e30 * square_2, x_7, x_7);
+    return (magnitude_3 < 0.625) ? near : ((x_7 < 0.0) ? -(far) : far);
 }
 
 float sigmoid(
-    float x_6
+    float x_8
 ) {
-    float _e3 = exponential(-(metal::abs(x_6)));
-    return ((x_6 < 0.0) ? _e3 : 1.0) / (1.0 + _e3);
+    float _e3 = exponential(-(metal::abs(x_8)));
+    return ((x_8 < 0.0) ? _e3 : 1.0) / (1.0 + _e3);
 }
 
 float silu(
-    float x_7
+    float x_9
 ) {
-    float _e1 = sigmoid(x_7);
-    float _e7 = or_bits(x_7 * _e1, NAN_BITS, as_type<uint>(x_7) == 4286578688u);
+    float _e1 = sigmoid(x_9);
+    float _e7 = or_bits(x_9 * _e1, NAN_BITS, as_type<uint>(x_9) == 4286578688u);
     return _e7;
 }
 
 float gelu(
-    float x_8
+    float x_10
 ) {
     float fit = {};
-    float magnitude_2 = metal::min(metal::abs(x_8), 20.0);
-    float t = 1.0 / metal::fma(magnitude_2, 0.25, 1.0);
+    float magnitude_4 = metal::min(metal::abs(x_10), 20.0);
+    float t = 1.0 / metal::fma(magnitude_4, 0.25, 1.0);
     fit = metal::fma(0.015383603, t, -0.056345463);
     float _e13 = fit;
     fit = metal::fma(_e13, t, 0.036615256);
@@ -340,31 +363,31 @@ float gelu(
     fit = metal::fma(_e31, t, 0.09941662);
     float _e34 = fit;
     fit = metal::fma(_e34, t, 0.09975179);
-    float _e40 = exponential((-0.5 * magnitude_2) * magnitude_2);
+    float _e40 = exponential((-0.5 * magnitude_4) * magnitude_4);
     float _e42 = fit;
     float tail = (_e40 * t) * _e42;
-    float y_5 = x_8 * ((x_8 < 0.0) ? tail : (1.0 - tail));
-    float _e54 = or_bits(y_5, NAN_BITS, as_type<uint>(x_8) == 4286578688u);
+    float y_5 = x_10 * ((x_10 < 0.0) ? tail : (1.0 - tail));
+    float _e54 = or_bits(y_5, NAN_BITS, as_type<uint>(x_10) == 4286578688u);
     return _e54;
 }
 
 float gelu_tanh(
-    float x_9
+    float x_11
 ) {
-    float bounded_1 = metal::clamp(x_9, -20.0, 20.0);
+    float bounded_1 = metal::clamp(x_11, -20.0, 20.0);
     float slope = metal::fma(bounded_1 * bounded_1, 0.071354814, 1.5957692);
     float _e9 = sigmoid(slope * bounded_1);
-    float y_6 = x_9 * _e9;
-    float _e15 = or_bits(y_6, NAN_BITS, as_type<uint>(x_9) == 4286578688u);
+    float y_6 = x_11 * _e9;
+    float _e15 = or_bits(y_6, NAN_BITS, as_type<uint>(x_11) == 4286578688u);
     return _e15;
 }
 
 float gelu_quick(
-    float x_10
+    float x_12
 ) {
-    float _e6 = sigmoid(1.702 * metal::clamp(x_10, -100.0, 100.0));
-    float y_7 = x_10 * _e6;
-    float _e12 = or_bits(y_7, NAN_BITS, as_type<uint>(x_10) == 4286578688u);
+    float _e6 = sigmoid(1.702 * metal::clamp(x_12, -100.0, 100.0));
+    float y_7 = x_12 * _e6;
+    float _e12 = or_bits(y_7, NAN_BITS, as_type<uint>(x_12) == 4286578688u);
     return _e12;
 }
 
@@ -376,121 +399,122 @@ float logarithm_of_one_and(
 }
 
 float softplus(
-    float x_11
+    float x_13
 ) {
-    float _e5 = exponential(-(metal::abs(x_11)));
+    float _e5 = exponential(-(metal::abs(x_13)));
     float _e6 = logarithm_of_one_and(_e5);
-    return metal::max(x_11, 0.0) + _e6;
+    return metal::max(x_13, 0.0) + _e6;
 }
 
 float of_number(
-    float x_12,
+    float x_14,
     constant Params& params
 ) {
     switch(KIND) {
         case 0u: {
-            return -(x_12);
+            return -(x_14);
         }
         case 1u: {
-            return metal::abs(x_12);
+            return metal::abs(x_14);
         }
         case 2u: {
-            return x_12 * x_12;
+            return x_14 * x_14;
         }
         case 3u: {
-            float _e10 = or_bits(metal::sqrt(metal::abs(x_12)), NAN_BITS, x_12 < 0.0);
+            float _e5 = square_root(x_14);
+            float _e10 = or_bits(_e5, NAN_BITS, as_type<uint>(x_14) > 2147483648u);
             return _e10;
         }
         case 4u: {
-            float _e11 = exponential(x_12);
+            float _e11 = exponential(x_14);
             return _e11;
         }
         case 5u: {
-            float _e12 = logarithm(x_12);
+            float _e12 = logarithm(x_14);
             return _e12;
         }
         case 6u: {
-            float _e14 = sine_1(x_12, 0u);
+            float _e14 = sine_1(x_14, 0u);
             return _e14;
         }
         case 7u: {
-            float _e16 = sine_1(x_12, 1u);
+            float _e16 = sine_1(x_14, 1u);
             return _e16;
         }
         case 8u: {
-            float _e17 = hyperbolic_tangent(x_12);
+            float _e17 = hyperbolic_tangent(x_14);
             return _e17;
         }
         case 9u: {
-            float _e18 = sigmoid(x_12);
+            float _e18 = sigmoid(x_14);
             return _e18;
         }
         case 10u: {
-            float _e19 = silu(x_12);
+            float _e19 = silu(x_14);
             return _e19;
         }
         case 11u: {
-            float _e20 = gelu(x_12);
+            float _e20 = gelu(x_14);
             return _e20;
         }
         case 12u: {
-            float _e21 = gelu_tanh(x_12);
+            float _e21 = gelu_tanh(x_14);
             return _e21;
         }
         case 13u: {
-            float _e22 = gelu_quick(x_12);
+            float _e22 = gelu_quick(x_14);
             return _e22;
         }
         case 14u: {
-            return metal::max(x_12, 0.0);
+            return metal::max(x_14, 0.0);
         }
         case 15u: {
-            return metal::max(x_12, 0.0) * metal::max(x_12, 0.0);
+            return metal::max(x_14, 0.0) * metal::max(x_14, 0.0);
         }
         case 16u: {
             float _e33 = params.extra.x;
-            return (x_12 < 0.0) ? (_e33 * x_12) : x_12;
+            return (x_14 < 0.0) ? (_e33 * x_14) : x_14;
         }
         case 17u: {
-            float _e38 = softplus(x_12);
+            float _e38 = softplus(x_14);
             return _e38;
         }
         case 18u: {
             float _e42 = params.extra.x;
             float _e46 = params.extra.y;
-            return metal::clamp(x_12, _e42, _e46);
+            return metal::clamp(x_14, _e42, _e46);
         }
         case 19u: {
             float _e51 = params.extra.x;
-            return x_12 * _e51;
+            return x_14 * _e51;
         }
         default: {
-            return x_12;
+            return x_14;
         }
     }
 }
 
 bool is_nan(
-    float x_13
+    float x_15
 ) {
-    return (as_type<uint>(x_13) & 2147483647u) > INFINITY_BITS;
+    return (as_type<uint>(x_15) & 2147483647u) > INFINITY_BITS;
 }
 
 float keep_nan(
     float y_1,
-    float x_14
+    float x_16
 ) {
-    bool _e3 = is_nan(x_14);
-    float _e4 = or_bits(y_1, as_type<uint>(x_14), _e3);
+    bool _e3 = is_nan(x_16);
+    float _e4 = or_bits(y_1, as_type<uint>(x_16), _e3);
     return _e4;
 }
 
 float f(
-    float x_15,
+    float x_17,
     constant Params& params
 ) {
-    float _e1 = of_number(x_15, params);
-    float _e2 = keep_nan(_e1, x_15);
+    float _e1 = of_number(x_17, params);
+    float _e2 = keep_nan(_e1, x_17);
     return _e2;
 }
 
@@ -513,8 +537,8 @@ metal::uint4 unravel(
         return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
     }
     uint y_8 = z / dims.z;
-    uint x_16 = y_8 / dims.y;
-    return metal::uint4(x_16, y_8 - (x_16 * dims.y), z - (y_8 * dims.z), i_1 - (z * dims.w));
+    uint x_18 = y_8 / dims.y;
+    return metal::uint4(x_18, y_8 - (x_18 * dims.y), z - (y_8 * dims.z), i_1 - (z * dims.w));
 }
 
 uint position(
@@ -562,20 +586,20 @@ uint encode(
     float value,
     uint dtype_2
 ) {
-    uint bits_3 = as_type<uint>(value);
-    uint magnitude_3 = bits_3 & 2147483647u;
+    uint bits_4 = as_type<uint>(value);
+    uint magnitude_5 = bits_4 & 2147483647u;
     if (dtype_2 == BF16_) {
-        uint rounded = ((bits_3 + 32767u) + ((bits_3 >> 16u) & 1u)) >> 16u;
-        return (magnitude_3 > 2139095040u) ? ((bits_3 >> 16u) | 64u) : rounded;
+        uint rounded = ((bits_4 + 32767u) + ((bits_4 >> 16u) & 1u)) >> 16u;
+        return (magnitude_5 > 2139095040u) ? ((bits_4 >> 16u) | 64u) : rounded;
     }
-    uint sign = (bits_3 >> 16u) & 32768u;
-    if (magnitude_3 >= 1199566848u) {
-        return sign | ((magnitude_3 > 2139095040u) ? 32256u : 31744u);
+    uint sign = (bits_4 >> 16u) & 32768u;
+    if (magnitude_5 >= 1199566848u) {
+        return sign | ((magnitude_5 > 2139095040u) ? 32256u : 31744u);
     }
-    if (magnitude_3 < 947912704u) {
-        return sign | (as_type<uint>(as_type<float>(magnitude_3) + 0.5) - 1056964608u);
+    if (magnitude_5 < 947912704u) {
+        return sign | (as_type<uint>(as_type<float>(magnitude_5) + 0.5) - 1056964608u);
     }
-    return sign | ((((magnitude_3 - 939524096u) + 4095u) + ((magnitude_3 >> 13u) & 1u)) >> 13u);
+    return sign | ((((magnitude_5 - 939524096u) + 4095u) + ((magnitude_5 >> 13u) & 1u)) >> 13u);
 }
 
 void put(
