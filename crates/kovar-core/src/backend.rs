@@ -328,7 +328,8 @@ pub trait Queue: Send + Sync {
 
     /// Runs a program as [`launch`](Self::launch) does, for as long as `go_on` says so: a device
     /// that runs long programs in parts asks before each part. Whether all of it was queued; if
-    /// not, what the program writes is undefined, and the device is as usable as before.
+    /// not, what the program writes is undefined, and the device is as usable as before. The queue
+    /// may be held while `go_on` runs, so it must not use the queue.
     fn launch_while(
         &self,
         program: &dyn Program,

@@ -19,7 +19,7 @@ use crate::ops;
 use crate::pipelines::Pipelines;
 use crate::profile::Profile;
 use crate::program::GpuProgram;
-use crate::queue::{Engine, Failure, GpuQueue, QueueOptions};
+use crate::queue::{Engine, Failure, GpuQueue, QueueOptions, Told};
 use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 
 /// Where tensors begin within buffers, in bytes, at least: what graphics APIs may ask of bindings.
@@ -164,6 +164,8 @@ pub(crate) struct Shared {
     pub device: Arc<dyn Device>,
     pub pipelines: Arc<Pipelines>,
     pub engine: Arc<Engine>,
+    /// Which errors of work in flight this user of the device was told of.
+    pub told: Told,
 }
 
 impl Shared {
@@ -307,6 +309,7 @@ impl GpuBackend {
             info: device_info(id, device.caps()),
             device,
             pipelines: opened.pipelines.clone(),
+            told: opened.engine.user(),
             engine: opened.engine.clone(),
         };
         Ok(Self::of(shared, Some((opened, options.masked))))
@@ -319,6 +322,21 @@ impl GpuBackend {
             shared,
             adapter,
         }
+    }
+
+    /// Another user of the same device.
+    #[cfg(test)]
+    pub(crate) fn again(&self) -> Self {
+        let shared = &self.shared;
+        let shared = Shared {
+            owner: shared.owner.clone(),
+            info: shared.info.clone(),
+            device: shared.device.clone(),
+            pipelines: shared.pipelines.clone(),
+            told: shared.engine.user(),
+            engine: shared.engine.clone(),
+        };
+        Self::of(shared, None)
     }
 
     /// A backend of a device of its own.
@@ -335,6 +353,7 @@ impl GpuBackend {
             info: device_info(id.to_owned(), device.caps()),
             device,
             pipelines,
+            told: engine.user(),
             engine: Arc::new(engine),
         };
         Ok(Self::of(shared, None))

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kovar_testkit::cases;
 use kovar_testkit::harness::compile_case;
@@ -18,7 +19,7 @@ use crate::backend::GpuBackend;
 use crate::kernel::{Features, variant_of};
 use crate::queue::QueueOptions;
 use crate::seam::null::{Asked, Null};
-use crate::seam::{Caps, MatrixElement, MatrixShape};
+use crate::seam::{Caps, Masked, MatrixElement, MatrixShape};
 
 /// An Apple GPU without some features.
 fn apple(masked: Features) -> Caps {
@@ -37,7 +38,7 @@ fn apple(masked: Features) -> Caps {
         subgroup_sizes: (32, 32),
         matrices: vec![shape(single, single), shape(half, half)],
         binding_alignment: 256,
-        max_binding_bytes: 4 << 30,
+        max_binding_bytes: i32::MAX as u64,
         max_buffer_bytes: 4 << 30,
         max_workgroups: 65_535,
         max_workgroup_size: 1024,
@@ -212,6 +213,21 @@ fn apple_s_translations_of_all_kernels_keep_the_rules_and_are_those_kept() {
             "{name} has changed; KOVAR_BLESS=1 keeps what is there"
         );
     }
+}
+
+#[test]
+fn what_is_supported_compiles_however_little_a_binding_holds() {
+    let mut failures = Vec::new();
+    let null = Null::with_caps(apple(Features::MATRICES), 1 << 30);
+    let device = Masked::new(null, Features::NONE).with_largest_binding(1000);
+    let options = QueueOptions::default();
+    let backend = GpuBackend::with_device("gpu0", Arc::new(device), options).unwrap();
+    for case in cases::all() {
+        if let Err(failure) = compile_case(&backend, &case) {
+            failures.push(format!("{}: {failure}", case.name()));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::dtypes::PLAIN;
 
-use super::pieces::{fits, fits_anywhere, pieces};
+use super::pieces::{fits_anywhere, pieces};
 use super::rearrange::unit;
 use super::{Entry, I32, Planned, WORKGROUP, cast, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
@@ -48,7 +48,7 @@ fn lookups(
         let first = (0..dims).try_fold(operand.layout, |layout, dim| {
             layout.slice(dim, 0..layout.dims()[dim].min(1))
         })?;
-        Some(fits(caps, &operand.with_layout(first)))
+        Some(fits_anywhere(caps, &operand.with_layout(first)))
     };
     if columns > 1 && !(row(out, rank)? && row(table, 1)?) {
         for range in [0..columns / 2, columns / 2..columns] {

@@ -6,6 +6,7 @@ use kovar_core::ops::{Op, TimestepEmbedding};
 use kovar_core::{DType, NodeRef};
 
 use super::pieces::pieces;
+use super::rows::refuse_large;
 use super::{Entry, F32, Planned, WORKGROUP, code, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
@@ -20,7 +21,13 @@ static KERNEL: Kernel = Kernel {
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| &[DType::F32, DType::F16, DType::BF16, DType::I32],
     result: |_| F32,
-    refuses: |_, _| None,
+    refuses: |caps, node| {
+        refuse_large(caps, node, |i, layout| {
+            // A time step, or the row that it becomes.
+            let rank = layout.dims().rank() - usize::from(i == 1);
+            (0..rank).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
+        })
+    },
     plan,
 };
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::progress::{Failure, InFlight, Mark, Progress};
+use super::progress::{Failure, InFlight, Mark, Progress, Told};
 use super::ring::Chunk;
 use crate::pipelines::Pipelines;
 use crate::seam::{BindGroup, Buffer, BufferUse, Command, Device, Pipeline, Recording, SeamError};
@@ -183,13 +183,13 @@ impl Engine {
         })
     }
 
-    /// Takes the queue for a call. A panic in an earlier one left at most commands that are
-    /// submitted with the next ones.
     /// The lock, whatever the device's state.
     pub(super) fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes the queue for a call. A panic in an earlier one left at most commands that are
+    /// submitted with the next ones.
     pub(super) fn enter(&self) -> Result<MutexGuard<'_, Order>, Failure> {
         let order = self.order();
         match self.device.lost() {
@@ -217,10 +217,15 @@ impl Engine {
         command: Pending,
     ) -> Result<(), Failure> {
         order.pending.push(command);
-        match order.pending.len() >= MAX_PENDING {
-            true => self.flush(order, what).map(|_| ()),
-            false => Ok(()),
+        if order.pending.len() < MAX_PENDING {
+            return Ok(());
         }
+        let flushed = self.flush(order, what).map(|_| ());
+        if flushed.is_err() {
+            // The caller's, which is told.
+            order.pending.pop();
+        }
+        flushed
     }
 
     /// Submits what is pending; the number of the last submission.
@@ -232,7 +237,8 @@ impl Engine {
     }
 
     /// Submits what is pending and `work`, whose time is estimated as so many nanoseconds; the
-    /// submission's number. If that fails, the pending commands are gone.
+    /// submission's number. Where nothing could be recorded, what is pending stays so; where it could
+    /// not be submitted it is gone, and whoever waits for it is told.
     pub(super) fn submit(
         &self,
         order: &mut Order,
@@ -242,10 +248,7 @@ impl Engine {
     ) -> Result<u64, Failure> {
         let (numbers, mark) = match self.mark(order) {
             Ok(marks) => marks,
-            Err(error) => {
-                order.pending.clear();
-                return Err(self.failure(order, what, error));
-            }
+            Err(error) => return Err(self.failure(order, what, error)),
         };
         let mut chunks = std::mem::take(&mut order.full);
         for open in &mut order.open {
@@ -286,7 +289,10 @@ impl Engine {
                 if let SeamError::Lost { reason } = &error {
                     self.progress.lose(reason.clone());
                 }
-                Err(self.failure(order, what, error))
+                order.submitted += 1;
+                let failure = self.failure(order, what, error);
+                self.progress.refuse(failure.clone());
+                Err(failure)
             }
         }
     }
@@ -387,9 +393,14 @@ impl Engine {
         self.flush(&mut order, "queued work")
     }
 
+    /// A user of the queue, who is told of errors from here on.
+    pub(crate) fn user(&self) -> Told {
+        self.progress.user()
+    }
+
     /// Waits for the submissions up to `number`, and returns the first error of them.
-    pub(crate) fn wait(&self, number: u64) -> Result<(), Failure> {
-        self.progress.wait(number)
+    pub(crate) fn wait(&self, number: u64, told: &Told) -> Result<(), Failure> {
+        self.progress.wait(number, told)
     }
 
     /// Bytes that the upload ring may take.

@@ -21,7 +21,7 @@ use kovar_core::error::DeviceError;
 
 pub(crate) use self::engine::{Engine, QueueOptions};
 pub(crate) use self::launch::Launch;
-pub(crate) use self::progress::Failure;
+pub(crate) use self::progress::{Failure, Told};
 use self::transfer::Reading;
 use crate::backend::Shared;
 use crate::memory::GpuMemory;
@@ -54,7 +54,7 @@ impl ReadTicket for Ticket {
                 requested: len,
             })?;
         bytes.resize(len, 0);
-        let read = reading.finish(&mut bytes);
+        let read = reading.finish(&shared.told, &mut bytes);
         read.map_err(|failure| shared.failure(failure))?;
         Ok(bytes)
     }
@@ -187,7 +187,7 @@ impl Queue for GpuQueue {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         let reading = self.reading(buffer, offset, bytes.len())?;
-        self.done(reading.finish(bytes))
+        self.done(reading.finish(&self.shared.told, bytes))
     }
 
     fn copy(
@@ -232,7 +232,12 @@ impl Queue for GpuQueue {
     ) -> Result<bool, DeviceError> {
         let launch = self.launched(program, scalars)?;
         if self.profile().is_some() {
-            return Ok(go_on() && self.launch_timed(launch)?);
+            if !go_on() {
+                return Ok(false);
+            }
+            if self.launch_timed(launch)? {
+                return Ok(true);
+            }
         }
         self.done(self.shared.engine.launch(launch, Some(go_on)))
     }
@@ -242,6 +247,6 @@ impl Queue for GpuQueue {
     }
 
     fn wait(&self, fence: Fence) -> Result<(), DeviceError> {
-        self.done(self.shared.engine.wait(fence.0))
+        self.done(self.shared.engine.wait(fence.0, &self.shared.told))
     }
 }

@@ -8,9 +8,6 @@ use std::time::{Duration, Instant};
 use super::ring::{Chunk, Class};
 use crate::seam::{Buffer, Device, SeamError, Submission};
 
-/// How long the poll thread waits at once; it looks for time-outs in between.
-const SLICE: Duration = Duration::from_millis(100);
-
 /// Errors are remembered up to this many.
 const MAX_FAILURES: usize = 64;
 
@@ -45,14 +42,45 @@ pub(crate) struct Failure {
     pub error: SeamError,
 }
 
+/// Which errors a user of the queue was told of: each user is told once.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The errors before this user came.
+    before: u64,
+    since: Mutex<Vec<u64>>,
+}
+
+impl Told {
+    fn knows(&self, error: u64) -> bool {
+        error < self.before || self.lock().contains(&error)
+    }
+
+    fn note(&self, error: u64) {
+        let mut since = self.lock();
+        since.push(error);
+        // What is that old is not remembered either.
+        if since.len() > 2 * MAX_FAILURES {
+            since.drain(..MAX_FAILURES);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What the poll thread and the queue's users share.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     in_flight: VecDeque<InFlight>,
     /// All submissions up to this number have ended.
     ended: u64,
-    /// The last errors, and whether somebody was told of them.
-    failures: VecDeque<(Failure, bool)>,
+    /// The last errors, counted from the first that there was.
+    failures: VecDeque<(u64, Failure)>,
+    /// How many errors there were.
+    failed: u64,
+    /// The last submission that failed when it was to be queued, if it follows all in flight.
+    refused: u64,
     lost: Option<String>,
     /// How often a submission was found to take too long, and the last of them.
     stalls: u64,
@@ -120,30 +148,50 @@ impl Progress {
         self.changed.notify_all();
     }
 
+    /// A user who is told of the errors from here on.
+    pub fn user(&self) -> Told {
+        Told {
+            before: self.lock().failed,
+            since: Mutex::default(),
+        }
+    }
+
+    /// Notes a submission that failed before it was queued.
+    pub fn refuse(&self, failure: Failure) {
+        let mut done = self.lock();
+        done.refused = failure.number;
+        if done.in_flight.is_empty() {
+            done.ended = done.ended.max(failure.number);
+        }
+        done.note(failure);
+        drop(done);
+        self.changed.notify_all();
+    }
+
     /// Waits until the submissions up to `number` have ended and returns the first error of them
-    /// that nobody was told of.
-    pub fn wait(&self, number: u64) -> Result<(), Failure> {
-        self.wait_ended(number)?.tell(number)
+    /// that the user was not told of.
+    pub fn wait(&self, number: u64, told: &Told) -> Result<(), Failure> {
+        self.wait_ended(number)?.tell(number, told)
     }
 
     /// Waits as [`wait`](Self::wait) does for what the submission `number` brought to the host,
-    /// and returns an error of that submission even if others were told.
-    pub fn wait_for_bytes(&self, number: u64) -> Result<(), Failure> {
-        let mut done = self.wait_ended(number)?;
-        let own = done.failures.iter_mut().find(|(f, _)| f.number == number);
-        if let Some((failure, told)) = own {
-            *told = true;
+    /// and returns an error of that submission even if the user was told.
+    pub fn wait_for_bytes(&self, number: u64, told: &Told) -> Result<(), Failure> {
+        let done = self.wait_ended(number)?;
+        let own = done.failures.iter().find(|(_, f)| f.number == number);
+        if let Some((error, failure)) = own {
+            told.note(*error);
             return Err(failure.clone());
         }
-        done.tell(number)
+        done.tell(number, told)
     }
 
-    /// Waits as [`wait`](Self::wait) does, and leaves the error for others to be told.
+    /// Waits as [`wait`](Self::wait) does, and returns an error of the submission `number`, which is
+    /// still to be told.
     pub fn wait_and_look(&self, number: u64) -> Result<(), Failure> {
         let done = self.wait_ended(number)?;
-        let untold = |(f, told): &&(Failure, bool)| !told && f.number <= number;
-        let failed = done.failures.iter().find(untold);
-        failed.map_or(Ok(()), |(failure, _)| Err(failure.clone()))
+        let own = done.failures.iter().find(|(_, f)| f.number == number);
+        own.map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
 
     fn wait_ended(&self, number: u64) -> Result<MutexGuard<'_, Done>, Failure> {
@@ -206,7 +254,10 @@ impl Progress {
             if number != front {
                 (front, began) = (number, Instant::now());
             }
-            match device.wait(submission, SLICE.min(timeout)) {
+            // Not in slices: wgpu asserts that no other thread finds the work done just after a wait ran
+            // out of time.
+            let left = timeout.saturating_sub(began.elapsed());
+            match device.wait(submission, left.max(Duration::from_millis(1))) {
                 Ok(true) => self.end(device, None),
                 Ok(false) if began.elapsed() < timeout => {}
                 Ok(false) => {
@@ -265,12 +316,12 @@ impl Progress {
                 what: work.what,
                 error,
             };
-            done.failures.push_back((failure, false));
-            if done.failures.len() > MAX_FAILURES {
-                done.failures.pop_front();
-            }
+            done.note(failure);
         }
-        done.ended = work.number;
+        done.ended = done.ended.max(work.number);
+        if done.in_flight.is_empty() {
+            done.ended = done.ended.max(done.refused);
+        }
         done.lost = done.lost.take().or(lost);
         drop(done);
         self.changed.notify_all();
@@ -300,13 +351,25 @@ impl Done {
         }
     }
 
-    /// The first error up to `number` that nobody was told of, told by this.
-    fn tell(&mut self, number: u64) -> Result<(), Failure> {
-        let untold = |(f, told): &&mut (Failure, bool)| !*told && f.number <= number;
-        match self.failures.iter_mut().find(untold) {
+    fn note(&mut self, failure: Failure) {
+        self.failures.push_back((self.failed, failure));
+        self.failed += 1;
+        if self.failures.len() > MAX_FAILURES {
+            self.failures.pop_front();
+        }
+    }
+
+    fn untold(&self, number: u64, told: &Told) -> Option<&(u64, Failure)> {
+        let mut failures = self.failures.iter();
+        failures.find(|(error, failure)| failure.number <= number && !told.knows(*error))
+    }
+
+    /// The first error up to `number` that the user was not told of, told by this.
+    fn tell(&self, number: u64, told: &Told) -> Result<(), Failure> {
+        match self.untold(number, told) {
             None => Ok(()),
-            Some((failure, told)) => {
-                *told = true;
+            Some((error, failure)) => {
+                told.note(*error);
                 Err(failure.clone())
             }
         }

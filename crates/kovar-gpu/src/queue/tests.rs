@@ -11,6 +11,7 @@ use kovar_core::{DType, Graph, HostBytes, Storage, StorageKind};
 
 use super::QueueOptions;
 use crate::backend::GpuBackend;
+use crate::seam::Device;
 use crate::seam::null::Null;
 
 /// Small rings and bounds, so that a test meets them.
@@ -336,4 +337,65 @@ fn forecasts_name_the_queues_own_memory() {
     let (_, backend) = device();
     assert_eq!(backend.upload_ring_bytes(), 2 * 256 + 2 * 128);
     assert_eq!(backend.readback_bytes(), 8 << 10);
+}
+
+/// A device with room for `capacity` bytes.
+fn device_of(capacity: u64) -> GpuBackend {
+    let caps = Null::new().caps().clone();
+    GpuBackend::with_device("null", Null::with_caps(caps, capacity), options()).unwrap()
+}
+
+#[test]
+fn a_write_is_done_even_if_another_call_finds_no_memory() {
+    let backend = device_of(10_000);
+    let queue = backend.queue();
+    let hog = backend.alloc(9_400).unwrap();
+    let buffer = backend.alloc(16).unwrap();
+    queue.write(&buffer, 0, &[7; 16]).unwrap();
+    assert!(matches!(
+        queue.fence(),
+        Err(DeviceError::OutOfMemory { .. })
+    ));
+    drop(hog);
+    queue.wait(queue.fence().unwrap()).unwrap();
+    assert_eq!(read(&backend, &buffer), [7; 16]);
+}
+
+#[test]
+fn end_marks_are_right_after_one_could_not_be_made() {
+    // Enough for the numbers, not for a mark beside the large buffer.
+    for spare in (2000..2400).step_by(4) {
+        let backend = device_of(12_000);
+        let queue = backend.queue();
+        let hog = backend.alloc(12_000 - spare).unwrap();
+        let buffer = backend.alloc(16).unwrap();
+        queue.write(&buffer, 0, &[7; 16]).unwrap();
+        let first = queue.fence().and_then(|fence| queue.wait(fence));
+        let out_of_memory = matches!(first, Err(DeviceError::OutOfMemory { .. }));
+        assert!(first.is_ok() || out_of_memory, "{first:?}");
+        drop(hog);
+        queue.write(&buffer, 0, &[8; 16]).unwrap();
+        queue.wait(queue.fence().unwrap()).unwrap();
+        assert_eq!(read(&backend, &buffer), [8; 16]);
+    }
+}
+
+#[test]
+fn whoever_reads_behind_failed_work_is_told() {
+    let (null, backend) = device();
+    let buffer = backend.alloc_zeroed(16).unwrap();
+    let queue = backend.queue();
+    queue.wait(queue.fence().unwrap()).unwrap();
+    let other = backend.again();
+    null.forget_next();
+    queue.write(&buffer, 0, &[7; 16]).unwrap();
+    let fence = queue.fence().unwrap();
+    // Another user of the device waits first.
+    let waited = other.queue().wait(fence);
+    assert!(matches!(waited, Err(DeviceError::Unfinished { .. })));
+    other.queue().wait(fence).unwrap();
+    let found = queue.read(&buffer, 0, 16).unwrap().wait();
+    assert!(matches!(found, Err(DeviceError::Unfinished { .. })));
+    // Once is enough.
+    queue.wait(fence).unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bytes::{Place, split};
 use super::engine::{Engine, Pending};
-use super::progress::{Failure, Progress};
+use super::progress::{Failure, Progress, Told};
 use crate::seam::{Buffer, BufferUse, Device, SeamError};
 
 /// The largest readback buffer.
@@ -156,9 +156,9 @@ impl Engine {
 }
 
 impl Reading {
-    /// Waits for the bytes; `into` is as long as was asked for.
-    pub(crate) fn finish(self, into: &mut [u8]) -> Result<(), Failure> {
-        self.progress.wait_for_bytes(self.number)?;
+    /// Waits for the bytes; `into` is as long as was asked for. The user who is told of errors waits.
+    pub(crate) fn finish(self, told: &Told, into: &mut [u8]) -> Result<(), Failure> {
+        self.progress.wait_for_bytes(self.number, told)?;
         let failed = |error| Failure {
             number: self.number,
             what: "a read",

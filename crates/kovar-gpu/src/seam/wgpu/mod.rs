@@ -143,7 +143,8 @@ impl Adapter {
             subgroup_sizes: (info.subgroup_min_size, info.subgroup_max_size),
             matrices: self.matrices(),
             binding_alignment: u64::from(alignment),
-            max_binding_bytes: limits.max_storage_buffer_binding_size,
+            // Kernels count bytes and elements in 32 bits; Metal allows more.
+            max_binding_bytes: limits.max_storage_buffer_binding_size.min(i32::MAX as u64),
             max_buffer_bytes: limits.max_buffer_size,
             max_workgroups: limits.max_compute_workgroups_per_dimension,
             max_workgroup_size: limits.max_compute_invocations_per_workgroup,
