@@ -116,7 +116,7 @@ fn device(name: &str, options: &DeviceOptions) -> Result<Arc<dyn Backend>, Devic
         known: known_names(),
     };
     if let Some(gpu) = gpu_name(name) {
-        return Ok(Arc::new(self::gpu(name, gpu, options)?));
+        return Ok(Arc::new(self::gpu(&gpu.id(), gpu, options)?));
     }
     let (kind, level) = match name.split_once(':') {
         Some((kind, level)) => (kind, Some(level.parse().map_err(|_| unknown())?)),
@@ -135,18 +135,30 @@ struct GpuName {
     virtual_id: u32,
 }
 
+impl GpuName {
+    /// The id of the device, the same however it was named.
+    fn id(self) -> String {
+        match self.virtual_id {
+            0 => format!("gpu{}", self.index),
+            stand_in => format!("gpu{}:virtual{stand_in}", self.index),
+        }
+    }
+}
+
 /// Reads `gpu`, `gpu1` and `gpu1:virtual2`.
-fn gpu_name(name: &str) -> Option<GpuName> {
-    let (name, virtual_id) = match name.split_once(':') {
+fn gpu_name(full: &str) -> Option<GpuName> {
+    let (name, virtual_id) = match full.split_once(':') {
         Some((name, stand_in)) => (name, stand_in.strip_prefix("virtual")?.parse().ok()?),
-        None => (name, 0),
+        None => (full, 0),
     };
     let index = match name.strip_prefix("gpu")? {
         "" => 0,
         digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
         _ => return None,
     };
-    Some(GpuName { index, virtual_id })
+    // Neither `gpu00` nor `gpu0:virtual0`.
+    let gpu = GpuName { index, virtual_id };
+    (name == "gpu" || gpu.id() == full).then_some(gpu)
 }
 
 fn gpu(id: &str, name: GpuName, options: &DeviceOptions) -> Result<GpuBackend, DevicesError> {
@@ -257,7 +269,7 @@ mod tests {
     fn gpus_go_by_number_and_share_a_queue_unless_virtual() {
         let devices = opened("gpu0,gpu,gpu0:virtual1", Features::NONE);
         let ids = devices.iter().map(|device| device.info().id.as_str());
-        assert_eq!(ids.collect::<Vec<_>>(), ["gpu0", "gpu", "gpu0:virtual1"]);
+        assert_eq!(ids.collect::<Vec<_>>(), ["gpu0", "gpu0", "gpu0:virtual1"]);
         let buffer = devices[0].alloc(16).unwrap();
         devices[1].queue().write(&buffer, 0, &[1; 16]).unwrap();
         assert!(devices[2].queue().write(&buffer, 0, &[1; 16]).is_err());
@@ -289,6 +301,9 @@ mod tests {
             "gpux",
             "cpu",
             "gpu99999999999999999999999",
+            "gpu00",
+            "gpu0:virtual0",
+            "gpu0:virtual01",
             "GPU0",
         ] {
             assert_eq!(gpu_name(wrong), None, "{wrong}");
