@@ -25,6 +25,15 @@ pub(in crate::seam) struct Importer {
 
 /// Whether the driver lists the extension.
 pub(super) fn offered(adapter: &::wgpu::Adapter) -> bool {
+    // A discrete GPU reads the host's pages over its bus, so it is given copies. Besides, NVIDIA's driver
+    // (580.159) refuses pages of mapped files, and after that all larger allocations.
+    let shares_memory = matches!(
+        adapter.get_info().device_type,
+        ::wgpu::DeviceType::IntegratedGpu | ::wgpu::DeviceType::Cpu
+    );
+    if !shares_memory {
+        return false;
+    }
     // SAFETY: nothing of the adapter is destroyed.
     let hal = unsafe { adapter.as_hal::<::wgpu::hal::api::Vulkan>() };
     hal.is_some_and(|hal| {
