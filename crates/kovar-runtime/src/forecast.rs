@@ -81,20 +81,26 @@ pub(crate) fn memory(shared: &Shared, graph: &Graph, passes: &Passes) -> Vec<Pla
     let uses = weight_uses(graph, passes);
     let each = DeviceId::all(shared.devices.len()).zip(&shared.devices);
     each.zip(passes.memory.arenas())
-        .map(|((device, backend), arena)| PlanMemory {
-            device: backend.info().id.clone(),
-            weights: on(&uses, device)
+        .map(|((device, backend), arena)| {
+            let weights = on(&uses, device)
                 .map(|weight| weights.bytes_of(weight, backend.as_ref()))
-                .sum(),
-            states: states(graph, passes, device).map(|(_, bytes)| bytes).sum(),
-            arena: arena.bytes(),
-            arena_lower_bound: arena.lower_bound,
-            upload_ring: backend.upload_ring_bytes(),
-            readback: backend.readback_bytes(),
-            outputs: kept(graph, passes, StorageKind::Output, device)
-                .map(|storage| storage.bytes)
-                .sum(),
-            programs: scratch(graph, passes, device, backend.as_ref()),
+                .sum();
+            let states = states(graph, passes, device).map(|(_, bytes)| bytes).sum();
+            // Nothing goes to and from a device that holds nothing.
+            let used = weights + states + arena.bytes() > 0;
+            PlanMemory {
+                device: backend.info().id.clone(),
+                weights,
+                states,
+                arena: arena.bytes(),
+                arena_lower_bound: arena.lower_bound,
+                upload_ring: if used { backend.upload_ring_bytes() } else { 0 },
+                readback: if used { backend.readback_bytes() } else { 0 },
+                outputs: kept(graph, passes, StorageKind::Output, device)
+                    .map(|storage| storage.bytes)
+                    .sum(),
+                programs: scratch(graph, passes, device, backend.as_ref()),
+            }
         })
         .collect()
 }

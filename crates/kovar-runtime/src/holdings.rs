@@ -115,13 +115,18 @@ impl Holdings {
 impl Held {
     fn against(&self, backend: &Arc<dyn Backend>, budget: u64) -> OverBudget {
         let sum = |sizes: &HashMap<String, usize>| sizes.values().map(|&size| size as u64).sum();
-        OverBudget {
+        let mut held = OverBudget {
             device: backend.info().id.clone(),
             weights: sum(&self.weights),
             states: sum(&self.states),
             arena: self.arena.iter().map(|&size| size as u64).sum(),
-            staging: staging(backend.as_ref()),
+            staging: 0,
             budget,
+        };
+        // Nothing goes to and from a device that holds nothing.
+        if held.total() > 0 {
+            held.staging = staging(backend.as_ref());
         }
+        held
     }
 }

@@ -17,7 +17,7 @@ use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
 use kovar_runtime::{
     CompileError, DeviceId, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
-    SessionError, compile, forecast, spread,
+    SessionError, compile, forecast, near_readers, spread,
 };
 
 use crate::architecture::{
@@ -310,6 +310,12 @@ impl Model {
             let graphs: Vec<Graph> = graphs.collect::<Result<_, StepError>>()?;
             let graphs: Vec<&Graph> = graphs.iter().collect();
             homes = spread(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
+        } else if devices.len() > 1 {
+            let weights = Weights::new(&file);
+            let step = architecture.step(&weights, LAST, caches);
+            let step = step.map_err(StepError::from)?;
+            homes = near_readers(&step.graph, &devices, homes, &options.policy)
+                .map_err(StepError::from)?;
         }
         let (long_steps, has_budgets) = (homes.has_streamed(), homes.has_budgets());
         let session = Session::with_homes(devices, homes)?;

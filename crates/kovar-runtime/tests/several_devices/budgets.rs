@@ -1,5 +1,5 @@
 use kovar_core::{DType, Graph, StorageKind, ValueId};
-use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, spread};
+use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, near_readers, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
@@ -90,6 +90,22 @@ fn pinned_tensors_count_where_they_are() {
     ];
     let expected = expected.map(|(name, home)| (name.to_owned(), home));
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_state_moves_to_the_only_device_that_reads_it() {
+    let graph = layers(2);
+    let devices = vec![without("a", &["matmul", "add"]), without("b", &[])];
+    let homes = Homes::all_on(device(0)).pin("blk.1.s", device(0));
+    let world = World::new(&graph, devices, homes.clone());
+    let policy = Policy::default();
+    let homes = near_readers(&graph, world.session.devices(), homes, &policy).unwrap();
+    let states: Vec<_> = homes_of(&graph, &homes)
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(".s"))
+        .collect();
+    let expected = [("blk.0.s".to_owned(), 1), ("blk.1.s".to_owned(), 0)];
+    assert_eq!(states, expected);
 }
 
 #[test]
