@@ -23,7 +23,9 @@ pub(crate) enum Access {
     /// It writes, and may read.
     Write,
     /// It only reads. Declared `read_write` in the source, because the operand may lie in one
-    /// buffer with what is written; bound as read-only where it does not.
+    /// buffer with what is written; bound as read-only where it does not. In place, the same range
+    /// is bound twice, so a kernel reads what it needs of an element before it writes it, and reads
+    /// nothing that another invocation writes without a barrier between.
     Read,
     /// It reads the graph's run-time scalars, an array of i32.
     Scalars,
