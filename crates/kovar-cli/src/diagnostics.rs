@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::hints;
+
 /// The environment variable that chooses what is logged, as tracing's `EnvFilter` reads it.
 const LOG_VARIABLE: &str = "KOVAR_LOG";
 
@@ -109,6 +111,9 @@ pub fn report(error: &anyhow::Error, usage: impl FnOnce() -> String) -> ExitCode
         return ExitCode::SUCCESS;
     }
     note(format_args!("error: {}", with_causes(error)));
+    if let Some(hint) = hints::missing_device(error) {
+        note(hint);
+    }
     if let Some(error) = error.downcast_ref::<UsageError>() {
         if error.shows_usage {
             note(format_args!("\n{}", usage()));

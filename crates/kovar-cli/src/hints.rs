@@ -4,7 +4,9 @@ use anyhow::anyhow;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use kovar::gguf::SplitError;
-use kovar::{EvalError, GenerateError, GgufError, LanguageModelError, Model, ModelFileError};
+use kovar::{
+    CompileError, EvalError, GenerateError, GgufError, LanguageModelError, Model, ModelFileError,
+};
 
 use crate::commands::Cli;
 use crate::format;
@@ -26,6 +28,18 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
     };
     let trained = format::plural(model.trained_context(), "token");
     anyhow!("{error}; {reset}--ctx N makes it larger (the model was trained for {trained})")
+}
+
+/// Which further device does what none of those in use can.
+pub fn missing_device(error: &anyhow::Error) -> Option<&'static str> {
+    let unsupported = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(CompileError::Unsupported { refusals, .. }) => Some(refusals),
+        _ => None,
+    });
+    let mut refusals = unsupported?.0.iter();
+    refusals
+        .all(|refusal| refusal.device.starts_with("gpu"))
+        .then_some("`--device gpu0,cpu` leaves to the CPU what the GPU cannot do")
 }
 
 /// What may have made a file damaged in this way.

@@ -324,3 +324,15 @@ fn without_a_driver_the_error_names_it() {
     let report = run(&["devices", "--json", "--rates", "fixed"]).json();
     assert_eq!(report["devices"].as_array().unwrap().len(), 1, "{report}");
 }
+
+#[test]
+fn a_gpu_alone_is_told_to_take_the_cpu_along() {
+    let run = kovar(&["generate", "--device", "gpu0", "Once"]);
+    assert_eq!(run.code, Some(1));
+    let stderr = &run.stderr;
+    assert!(
+        stderr.contains("no kernel of get_rows for Q8_0"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("`--device gpu0,cpu`"), "{stderr}");
+}
