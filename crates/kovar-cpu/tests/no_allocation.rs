@@ -195,6 +195,17 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
     (memory, buffers)
 }
 
+/// The fewest allocations of several turns of `run`. A thread of the pool may still be starting
+/// during the first ones, which allocates.
+fn allocations(mut run: impl FnMut()) -> usize {
+    let turns = (0..5).map(|_| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        run();
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    });
+    turns.min().unwrap_or(usize::MAX)
+}
+
 /// Allocations of the runs of a plan but the first, with their inputs and outputs.
 fn plan_allocations(graph: &Graph, backend: Arc<dyn Backend>) -> usize {
     let session = Session::new(vec![backend]).unwrap();
@@ -229,9 +240,7 @@ fn plan_allocations(graph: &Graph, backend: Arc<dyn Backend>) -> usize {
         done.wait().unwrap();
     };
     run();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    (0..3).for_each(|_| run());
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    allocations(|| (0..3).for_each(|_| run()))
 }
 
 /// One test, because others would allocate meanwhile.
@@ -253,17 +262,17 @@ fn neither_a_program_nor_a_plan_allocates_when_it_runs() {
             let mut bytes = vec![0; buffer.len()];
             queue.launch(&*program, &[ROWS as i32]).unwrap();
 
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            for len in [ROWS as i32, 77, 0] {
-                queue.write(buffer, 0, &bytes).unwrap();
-                queue.fill(buffer, 0, 8, 3).unwrap();
-                queue.launch(&*program, &[len]).unwrap();
-                queue.read_into(buffer, 0, &mut bytes).unwrap();
-                let fence = queue.fence().unwrap();
-                queue.wait(fence).unwrap();
-            }
-            let after = ALLOCATIONS.load(Ordering::Relaxed);
-            assert_eq!(after - before, 0, "{threads} threads, graph {which}");
+            let allocated = allocations(|| {
+                for len in [ROWS as i32, 77, 0] {
+                    queue.write(buffer, 0, &bytes).unwrap();
+                    queue.fill(buffer, 0, 8, 3).unwrap();
+                    queue.launch(&*program, &[len]).unwrap();
+                    queue.read_into(buffer, 0, &mut bytes).unwrap();
+                    let fence = queue.fence().unwrap();
+                    queue.wait(fence).unwrap();
+                }
+            });
+            assert_eq!(allocated, 0, "{threads} threads, graph {which}");
             assert_eq!(program.kernels().len(), nodes.len());
         }
     }
