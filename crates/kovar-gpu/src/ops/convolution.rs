@@ -1,13 +1,14 @@
 //! What the convolutions have in common: windows of their operands and dispatches of their kernels.
 
 use kovar_core::backend::Reason;
-use kovar_core::ops::Precision;
+use kovar_core::ops::{Op, Precision};
 use kovar_core::{DType, Dims, Layout, NodeRef};
 
-use super::code;
 use super::product::policy::{self, ConvolutionChoice};
 use super::product::{self, Matrices, Product};
+use super::{Entry, FLOATS, Planned, code, no_kernel};
 use crate::kernel::{Access, Dispatch, Kernel, Params};
+use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::Operand;
 
@@ -29,9 +30,81 @@ static MATRIX: Kernel = Kernel {
     bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
 };
 
+/// The attributes of a convolution or its adjoint.
+struct Attributes {
+    adjoint: bool,
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: usize,
+    precision: Precision,
+}
+
+impl Attributes {
+    fn of(op: &Op) -> Option<Self> {
+        Some(match op {
+            Op::Conv2d(op) => Self {
+                adjoint: false,
+                stride: op.stride,
+                padding: op.padding,
+                dilation: op.dilation,
+                groups: op.groups,
+                precision: op.precision,
+            },
+            Op::ConvTranspose2d(op) => Self {
+                adjoint: true,
+                stride: op.stride,
+                padding: op.padding,
+                dilation: op.dilation,
+                groups: op.groups,
+                precision: op.precision,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// The row of the table for both.
+pub(super) const ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| FLOATS,
+    refuses: |caps, node| {
+        let op = Attributes::of(node.op())?;
+        let steps = [op.stride, op.padding, op.dilation];
+        refuses(caps, node, steps, op.groups, op.adjoint)
+    },
+    plan: plan_node,
+};
+
+fn plan_node(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
+    let refused = || no_kernel(resolver.shared, node);
+    let op = Attributes::of(node.op()).ok_or_else(refused)?;
+    let out = resolver.output(node)?;
+    let addend = match node.n_inputs() > 2 {
+        true => {
+            let bias = resolver.input(node, 2)?;
+            Some(addend(bias, &out.layout).ok_or_else(refused)?)
+        }
+        false => None,
+    };
+    let convolution = Convolution {
+        adjoint: op.adjoint,
+        stride: op.stride,
+        padding: op.padding,
+        dilation: op.dilation,
+        groups: op.groups,
+        precision: op.precision,
+        x: resolver.input(node, 0)?,
+        weight: resolver.input(node, 1)?,
+        addend,
+        out,
+    };
+    plan(resolver.shared.device.caps(), convolution).ok_or_else(refused)
+}
+
 /// A convolution or its adjoint.
 #[derive(Clone, Debug)]
-pub(super) struct Convolution {
+struct Convolution {
     /// Whether it is the adjoint.
     pub adjoint: bool,
     pub stride: [usize; 2],
@@ -204,7 +277,7 @@ impl Convolution {
 
 /// Why a convolution cannot be computed: an image plane beyond the binding limit, of a result of 16
 /// bits all planes of a group, or distances that kernels cannot count.
-pub(super) fn refuses(
+fn refuses(
     caps: &Caps,
     node: NodeRef<'_>,
     [stride, padding, dilation]: [[usize; 2]; 3],
@@ -263,7 +336,7 @@ pub(super) fn refuses(
 }
 
 /// The bias as an addend of the result's dims.
-pub(super) fn addend(bias: Operand, out: &Layout) -> Option<Operand> {
+fn addend(bias: Operand, out: &Layout) -> Option<Operand> {
     let [channels] = **bias.layout.dims() else {
         return None;
     };
@@ -273,7 +346,7 @@ pub(super) fn addend(bias: Operand, out: &Layout) -> Option<Operand> {
 }
 
 /// Dispatches of a convolution whose result is not empty; `None` if [`refuses`] does.
-pub(super) fn plan(caps: &Caps, convolution: Convolution) -> Option<Vec<Dispatch>> {
+fn plan(caps: &Caps, convolution: Convolution) -> Option<Vec<Dispatch>> {
     if let Some(product) = convolution.as_product() {
         return product::plan(caps, product);
     }
