@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::DeviceError;
 use crate::fusion::{FusedNodes, Group};
-use crate::graph::{Graph, NodeId, NodeRef, Storage, StorageId};
+use crate::graph::{Graph, NodeId, NodeRef, Storage, StorageId, Value};
 use crate::host::HostBytes;
 
 /// What kind of device a backend drives.
@@ -95,6 +95,28 @@ pub enum Reason {
         /// The name of the row in the table of fusions.
         fusion: &'static str,
     },
+}
+
+impl Reason {
+    /// Why kernels of an operation cannot run a node that take `operands` of each operand's number
+    /// and give `result`; `None` if its dtypes are among those.
+    pub fn of_dtypes(
+        node: NodeRef<'_>,
+        operands: impl Fn(usize) -> &'static [crate::DType],
+        result: &[crate::DType],
+    ) -> Option<Self> {
+        let op = node.op();
+        let inputs = node.inputs().enumerate();
+        let mut refused = inputs.filter(|(i, value)| !operands(*i).contains(&value.dtype));
+        let refused = refused.next().map(|(i, value)| (op.operand_name(i), value));
+        let output = node.output();
+        let refused = refused.or((!result.contains(&output.dtype)).then_some(("result", output)));
+        refused.map(|(operand, value)| Self::DType {
+            op: op.name(),
+            operand,
+            dtype: value.dtype,
+        })
+    }
 }
 
 /// A backend's own part of a [`Buffer`].
@@ -193,6 +215,50 @@ impl MemoryMap {
     /// The binding of a storage.
     pub fn get(&self, storage: StorageId) -> Option<&Binding> {
         self.bindings.get(storage.index())?.as_ref()
+    }
+
+    /// Verifies that what a node writes lies apart from what is read of other storages, as kernels
+    /// of `device` rely on.
+    ///
+    /// # Errors
+    /// [`DeviceError::Aliased`] if it does not.
+    pub fn check_apart<'g>(
+        &self,
+        node: NodeRef<'g>,
+        reads: impl Iterator<Item = &'g Value>,
+        device: &str,
+    ) -> Result<(), DeviceError> {
+        let range = |value: &Value| {
+            let binding = self.get(value.storage)?;
+            let bytes = node.storage_of(value).bytes;
+            Some((
+                binding,
+                binding.offset..binding.offset.saturating_add(bytes),
+            ))
+        };
+        for value in reads {
+            let Some((source, read)) = range(value) else {
+                continue;
+            };
+            let apart = node
+                .writes()
+                .filter(|written| written.storage != value.storage);
+            for written in apart {
+                let Some((target, write)) = range(written) else {
+                    continue;
+                };
+                let start = read.start.max(write.start);
+                if source.buffer.is(&target.buffer) && start < read.end.min(write.end) {
+                    return Err(DeviceError::Aliased {
+                        device: device.to_owned(),
+                        op: node.op().name(),
+                        result: node.storage_of(written).name.clone(),
+                        operand: node.storage_of(value).name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

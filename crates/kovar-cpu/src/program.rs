@@ -200,41 +200,6 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Verifies that what a node writes lies apart from what is read from other storages, as kernels
-/// rely on.
-fn check_apart<'g>(
-    shared: &Shared,
-    node: NodeRef<'g>,
-    reads: impl Iterator<Item = &'g Value>,
-    memory: &MemoryMap,
-) -> Result<(), DeviceError> {
-    let output = node.output();
-    let Some(target) = memory.get(output.storage) else {
-        return Ok(());
-    };
-    let range = |value: &Value, offset: usize| {
-        let start = offset;
-        start..start.saturating_add(node.storage_of(value).bytes)
-    };
-    let written = range(output, target.offset);
-    for value in reads.filter(|value| value.storage != output.storage) {
-        let Some(source) = memory.get(value.storage) else {
-            continue;
-        };
-        let read = range(value, source.offset);
-        let start = read.start.max(written.start);
-        if source.buffer.is(&target.buffer) && start < read.end.min(written.end) {
-            return Err(DeviceError::Aliased {
-                device: shared.info.id.clone(),
-                op: node.op().name(),
-                result: node.storage_of(output).name.clone(),
-                operand: node.storage_of(value).name.clone(),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// A compiled segment.
 pub(crate) struct CpuProgram {
     kernels: Vec<Box<dyn Kernel>>,
@@ -272,7 +237,7 @@ impl CpuProgram {
         for part in segment.parts().map(Some).chain([None]) {
             if let Some(SegmentPart::Node(id)) = part {
                 let node = graph.node(id).ok_or_else(|| shared.foreign("compile"))?;
-                check_apart(shared, node, node.inputs(), memory)?;
+                memory.check_apart(node, node.inputs(), &shared.info.id)?;
                 single.push(node);
                 continue;
             }
@@ -286,7 +251,7 @@ impl CpuProgram {
             single.clear();
             if let Some(SegmentPart::Group(group)) = part {
                 for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
-                    check_apart(shared, node, group.reads(), memory)?;
+                    memory.check_apart(node, group.reads(), &shared.info.id)?;
                 }
                 let kernel = ops::fused::compile(&resolver, &group)?;
                 names.extend(std::iter::repeat_n(kernel.name(), group.nodes.len()));

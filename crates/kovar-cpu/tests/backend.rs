@@ -167,6 +167,30 @@ fn memory_and_programs_of_another_device_are_refused() {
 }
 
 #[test]
+fn a_state_bound_to_bytes_of_an_operand_that_goes_into_it_is_refused() {
+    let backend = backend();
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[2, 8]).unwrap();
+    let state = graph.state("state", DType::F32, &[8]).unwrap();
+    let y = graph.token_shift(x, state, None).unwrap();
+    let buffer = backend.alloc(512).unwrap();
+    let bound = |offset| {
+        let mut memory = MemoryMap::new();
+        for (value, offset) in [(x, 0), (state, offset), (y, 256)] {
+            let buffer = buffer.clone();
+            memory.bind(storage(&graph, value), Binding { buffer, offset });
+        }
+        compile(&backend, &graph, &memory).map(drop)
+    };
+    let result = bound(32);
+    assert!(
+        matches!(&result, Err(DeviceError::Aliased { result, .. }) if result == "state"),
+        "{result:?}"
+    );
+    bound(64).unwrap();
+}
+
+#[test]
 fn a_result_bound_to_bytes_of_an_operand_is_refused() {
     let backend = backend();
     let mut graph = Graph::new();

@@ -65,7 +65,7 @@ impl GpuProgram {
             let Some(node) = segment.graph.node(id) else {
                 continue;
             };
-            resolver.check_apart(node)?;
+            memory.check_apart(node, node.inputs(), &shared.info.id)?;
             for value in node.inputs().chain([node.output()]) {
                 if let Some(binding) = memory.get(value.storage)
                     && !buffers.iter().any(|buffer| buffer.is(&binding.buffer))
@@ -358,40 +358,5 @@ impl Resolver<'_> {
             buffer: memory.buffer.clone(),
             storage: memory.start + binding.offset as u64,
         })
-    }
-
-    /// Verifies that what a node writes lies apart from its operands on other storages.
-    fn check_apart(&self, node: NodeRef<'_>) -> Result<(), DeviceError> {
-        let range = |value: &Value| {
-            let binding = self.memory.get(value.storage)?;
-            let bytes = node.storage_of(value).bytes;
-            Some((
-                binding,
-                binding.offset..binding.offset.saturating_add(bytes),
-            ))
-        };
-        for written in node.writes() {
-            let Some((target, writes)) = range(written) else {
-                continue;
-            };
-            for value in node
-                .inputs()
-                .filter(|value| value.storage != written.storage)
-            {
-                let Some((source, reads)) = range(value) else {
-                    continue;
-                };
-                let start = reads.start.max(writes.start);
-                if source.buffer.is(&target.buffer) && start < reads.end.min(writes.end) {
-                    return Err(DeviceError::Aliased {
-                        device: self.shared.info.id.clone(),
-                        op: node.op().name(),
-                        result: node.storage_of(written).name.clone(),
-                        operand: node.storage_of(value).name.clone(),
-                    });
-                }
-            }
-        }
-        Ok(())
     }
 }

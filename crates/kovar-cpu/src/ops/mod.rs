@@ -50,7 +50,7 @@ use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::{COPIES, ENCODED, FACTORS, FLOATS, PLAIN, WEIGHTS};
-use kovar_core::{DType, NodeRef, Value};
+use kovar_core::{DType, NodeRef};
 
 use crate::program::{Kernel, Resolver};
 
@@ -130,22 +130,8 @@ pub(crate) fn supports(node: NodeRef<'_>) -> Support {
     let Some(entry) = entry(op) else {
         return Support::No(Reason::Op { op: op.name() });
     };
-    let refuse = |operand, value: &Value| {
-        Support::No(Reason::DType {
-            op: op.name(),
-            operand,
-            dtype: value.dtype,
-        })
-    };
-    for (i, value) in node.inputs().enumerate() {
-        if !(entry.operands)(op, i).contains(&value.dtype) {
-            return refuse(op.operand_name(i), value);
-        }
-    }
-    if !(entry.result)(op).contains(&node.output().dtype) {
-        return refuse("result", node.output());
-    }
-    Support::Yes
+    let dtypes = Reason::of_dtypes(node, |i| (entry.operands)(op, i), (entry.result)(op));
+    dtypes.map_or(Support::Yes, Support::No)
 }
 
 /// Makes the kernel of the first of some consecutive nodes, and says how many of them it runs.

@@ -48,7 +48,7 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
-use kovar_core::{DType, NodeRef, Value};
+use kovar_core::{DType, NodeRef};
 
 use crate::backend::Shared;
 use crate::kernel::Dispatch;
@@ -132,22 +132,9 @@ pub(crate) fn supports(caps: &Caps, node: NodeRef<'_>) -> Support {
     let Some(entry) = entry(op) else {
         return Support::No(Reason::Op { op: op.name() });
     };
-    let refuse = |operand, value: &Value| {
-        Support::No(Reason::DType {
-            op: op.name(),
-            operand,
-            dtype: value.dtype,
-        })
-    };
-    for (i, value) in node.inputs().enumerate() {
-        if !(entry.operands)(op, i).contains(&value.dtype) {
-            return refuse(op.operand_name(i), value);
-        }
-    }
-    if !(entry.result)(op).contains(&node.output().dtype) {
-        return refuse("result", node.output());
-    }
-    (entry.refuses)(caps, node).map_or(Support::Yes, Support::No)
+    let dtypes = Reason::of_dtypes(node, |i| (entry.operands)(op, i), (entry.result)(op));
+    let refused = dtypes.or_else(|| (entry.refuses)(caps, node));
+    refused.map_or(Support::Yes, Support::No)
 }
 
 /// The dispatches of a node; none if nothing is written.
