@@ -9,7 +9,7 @@ use kovar_core::backend::Backend;
 use kovar_core::ops::*;
 use kovar_core::{DType, Dims, Graph, HostBytes, ScalarId, StorageKind, ValueId};
 use kovar_cpu::{CpuBackend, CpuOptions};
-use kovar_runtime::{CompileError, HostSlice, Policy, Session, compile};
+use kovar_runtime::{CompileError, HostSlice, PlaceError, Policy, Session, compile};
 use libfuzzer_sys::fuzz_target;
 
 /// Graphs with more bytes are not compiled.
@@ -361,7 +361,7 @@ fn run(graph: &Graph) {
     policy.check_plan = true;
     let plan = match compile(graph, &session, &policy) {
         Ok(plan) => plan,
-        Err(CompileError::Invalid(violation)) => panic!("{violation}"),
+        Err(CompileError::Place(PlaceError::Invalid(violation))) => panic!("{violation}"),
         Err(error) => {
             assert!(!error.to_string().is_empty());
             return;

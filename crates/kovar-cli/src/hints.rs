@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use kovar::gguf::SplitError;
 use kovar::{
     CompileError, EvalError, GenerateError, GgufError, LanguageModelError, Model, ModelFileError,
+    PlaceError,
 };
 
 use crate::commands::Cli;
@@ -33,7 +34,7 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
 /// Which further device does what none of those in use can.
 pub fn missing_device(error: &anyhow::Error) -> Option<&'static str> {
     let unsupported = error.chain().find_map(|cause| match cause.downcast_ref() {
-        Some(CompileError::Unsupported { refusals, .. }) => Some(refusals),
+        Some(CompileError::Place(PlaceError::Unsupported { refusals, .. })) => Some(refusals),
         _ => None,
     });
     let mut refusals = unsupported?.0.iter();

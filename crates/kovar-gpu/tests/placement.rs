@@ -7,7 +7,7 @@ use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Unary, UnaryKind};
 use kovar_core::{DType, Graph, HostBytes, Storage, StorageKind, ValueId};
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_gpu::{GpuBackend, GpuOptions};
-use kovar_runtime::{DeviceId, Favour, Homes, HostSlice, Plan, Policy, Session, compile};
+use kovar_runtime::{DeviceId, Homes, HostSlice, Plan, Policy, Preference, Session, compile};
 use kovar_testkit::metrics::nmse;
 use kovar_testkit::restricted::Restricted;
 
@@ -55,7 +55,7 @@ fn run(graph: &Graph, devices: Vec<Arc<dyn Backend>>, homes: Homes) -> (Vec<Vec<
     }
     let mut policy = Policy::default();
     policy.check_plan = true;
-    policy.favour = Favour::Gpu;
+    policy.preference = Preference::Gpu;
     let plan = compile(graph, &session, &policy).unwrap();
     let mut results = Vec::new();
     for seed in [1, 2] {

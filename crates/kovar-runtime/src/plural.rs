@@ -1,9 +1,7 @@
-//! Counts in dumps.
+//! Counts in text.
 
 /// `count` with the plural of a regular word where it is not 1.
 pub(crate) fn plural(count: usize, word: &str) -> String {
-    match count {
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
-    }
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{ending}")
 }

@@ -16,8 +16,8 @@ use kovar_core::ops::RopeAngles;
 use kovar_core::{DType, Graph};
 use kovar_formats::ModelFile;
 use kovar_runtime::{
-    CompileError, DeviceId, Homes, HostSlice, Observer, Plan, Policy, RunError, Session,
-    SessionError, compile, forecast, near_readers, spread,
+    CompileError, DeviceId, Homes, HostSlice, Observer, PlaceError, Plan, Policy, RunError,
+    Session, SessionError, compile, forecast, place_layers, place_states,
 };
 
 use crate::architecture::{
@@ -126,6 +126,12 @@ pub enum StepError {
     /// The graph cannot be compiled.
     #[error("compiling the model's graph: {0}")]
     Compile(#[from] CompileError),
+}
+
+impl From<PlaceError> for StepError {
+    fn from(error: PlaceError) -> Self {
+        Self::Compile(error.into())
+    }
 }
 
 /// Why tokens could not be evaluated.
@@ -309,12 +315,13 @@ impl Model {
             let graphs = shapes.map(|shape| Ok(graph(shape)?.graph));
             let graphs: Vec<Graph> = graphs.collect::<Result<_, StepError>>()?;
             let graphs: Vec<&Graph> = graphs.iter().collect();
-            homes = spread(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
+            homes =
+                place_layers(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
         } else if devices.len() > 1 {
             let weights = Weights::new(&file);
             let step = architecture.step(&weights, LAST, caches);
             let step = step.map_err(StepError::from)?;
-            homes = near_readers(&step.graph, &devices, homes, &options.policy)
+            homes = place_states(&step.graph, &devices, homes, &options.policy)
                 .map_err(StepError::from)?;
         }
         let (long_steps, has_budgets) = (homes.has_streamed(), homes.has_budgets());

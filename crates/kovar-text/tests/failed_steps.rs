@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{data, exact, load, max_difference};
 use kovar_core::backend::Backend;
 use kovar_formats::ModelFile;
-use kovar_runtime::Evaluated;
+use kovar_runtime::ObservedSegment;
 use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
 use kovar_text::{EvalError, LogitsOf, Model, ModelOptions};
 
@@ -92,7 +92,7 @@ fn a_step_that_is_broken_off_goes_back_to_the_checkpoint_before_it() {
     once.eval(&[5, 6, 7, 8], LogitsOf::Last, &mut before)
         .unwrap();
 
-    let mut observer = |_: &Evaluated<'_>| ControlFlow::Break(());
+    let mut observer = |_: &ObservedSegment<'_>| ControlFlow::Break(());
     model.observe(&[8], &mut observer).unwrap_err();
     assert_eq!(model.tokens(), [5, 6, 7]);
     model.eval(&[8], LogitsOf::Last, &mut after).unwrap();

@@ -11,7 +11,7 @@ use kovar_core::{DType, HostBytes};
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_formats::ModelFile;
 use kovar_formats::gguf::{Gguf, GgufWriter};
-use kovar_runtime::{DeviceId, DeviceRates, DeviceUse, Homes, LinkRates, Policy};
+use kovar_runtime::{DeviceId, DeviceRates, DeviceUsage, Homes, LinkRates, Policy};
 use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
 use kovar_text::perplexity::{SCORED_AT_ONCE, perplexity};
 use kovar_text::{LogitsOf, Model, ModelOptions};
@@ -103,7 +103,7 @@ fn a_forecast_is_within_two_percent_of_what_cpus_are_then_asked_for() {
         let foreseen = Model::forecast(story(), cpus(2), &options, n_tokens).unwrap();
         let mut model = Model::load(story(), cpus(2), &options).unwrap();
         use_model(&mut model, n_tokens, logit_rows);
-        let total = |held: &DeviceUse| held.weights + held.states + held.arena;
+        let total = |held: &DeviceUsage| held.weights + held.states + held.arena;
         let asked = model.session().memory().unwrap();
         for (at, (held, asked)) in foreseen.held.iter().zip(&asked).enumerate() {
             let programs: usize = model.plans().map(|plan| plan.memory()[at].programs).sum();
@@ -192,7 +192,7 @@ fn perplexity_fits_a_budget_that_its_logits_are_reserved_in() {
         assert!(first.weights > 0 && second.weights > 0, "{budget}");
         for plan in model.plans() {
             let memory = plan.memory();
-            assert!(!plan.is_crowded(), "{budget}: {memory:?} {first:?}");
+            assert!(!plan.is_spilled(), "{budget}: {memory:?} {first:?}");
             assert!(plan.schedule().uploads.is_empty());
         }
     }

@@ -125,7 +125,7 @@ fn all_placements_agree(path: &Path, n_layers: usize, prompt: &[u32], n: usize) 
             let used: Vec<_> = plan.kernels().iter().map(|kernel| kernel.device).collect();
             let all = DeviceId::all(n_devices).all(|device| used.contains(&device));
             assert!(all, "{name}: {}", plan.describe());
-            assert!(plan.lost_pins().is_empty(), "{name}");
+            assert!(plan.rejected_pins().is_empty(), "{name}");
         }
         let expected = expected.get_or_insert_with(|| found.clone());
         assert_eq!(&found, expected, "{name}");

@@ -55,7 +55,9 @@ pub use kovar_formats::{
 };
 pub use kovar_gpu as gpu;
 pub use kovar_runtime as runtime;
-pub use kovar_runtime::{CompileError, Plan, Policy, RunError, Session, SessionError, compile};
+pub use kovar_runtime::{
+    CompileError, PlaceError, Plan, Policy, RunError, Session, SessionError, compile,
+};
 pub use kovar_text as text;
 pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,

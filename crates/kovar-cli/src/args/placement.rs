@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use kovar::runtime::{DeviceId, Favour, Homes, Pattern, Thresholds};
+use kovar::runtime::{DeviceId, Homes, Pattern, Preference, Thresholds};
 use kovar::{Backend, DeviceKind, Graph, Policy, Storage, StorageKind};
 
 use super::{RatesArgs, bytes, whole};
@@ -175,10 +175,10 @@ impl PlacementArgs {
         if devices.len() > 1 {
             policy.rates = self.rates.of(devices);
         }
-        policy.favour = match self.policy {
-            Kind::Auto => Favour::Time,
-            Kind::Cpu => Favour::Cpu,
-            Kind::Gpu => Favour::Gpu,
+        policy.preference = match self.policy {
+            Kind::Auto => Preference::Time,
+            Kind::Cpu => Preference::Cpu,
+            Kind::Gpu => Preference::Gpu,
         };
         policy.thresholds = Thresholds {
             min_product_flops: self.min_matmul_ops,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use kovar::runtime::Evaluated;
+use kovar::runtime::ObservedSegment;
 use kovar::{Layout, NodeRef, Value};
 use kovar_testkit::limits::limits_of;
 use kovar_testkit::metrics::{Comparison, compare};
@@ -97,7 +97,7 @@ struct Difference {
 type Written = HashMap<usize, Vec<Vec<u8>>>;
 
 /// Looks at a node of a segment that ran.
-type Look<'l> = dyn FnMut(&Evaluated<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
+type Look<'l> = dyn FnMut(&ObservedSegment<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
 
 impl Diff {
     /// Runs the command.
@@ -211,7 +211,7 @@ fn observe(
     let file = load::open(&args.model.model)?;
     let mut model = load::model(file, &args)?;
     let mut failed: Option<anyhow::Error> = None;
-    let mut observer = |evaluated: &Evaluated<'_>| {
+    let mut observer = |evaluated: &ObservedSegment<'_>| {
         let graph = evaluated.graph();
         for node in evaluated.nodes().iter().filter_map(|&id| graph.node(id)) {
             if let Err(error) = look(evaluated, node) {
@@ -229,7 +229,7 @@ fn observe(
 }
 
 /// The index of the node of an observed segment, which has one.
-fn index_of(evaluated: &Evaluated<'_>) -> anyhow::Result<usize> {
+fn index_of(evaluated: &ObservedSegment<'_>) -> anyhow::Result<usize> {
     let node = evaluated.nodes().first().map(|id| id.index());
     node.context("a segment has no operation")
 }
@@ -247,7 +247,7 @@ fn elements(node: NodeRef<'_>, value: &Value, bytes: &[u8]) -> anyhow::Result<Ve
 }
 
 fn difference(
-    evaluated: &Evaluated<'_>,
+    evaluated: &ObservedSegment<'_>,
     node: NodeRef<'_>,
     value: &Value,
     found: Comparison,

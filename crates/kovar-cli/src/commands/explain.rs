@@ -140,7 +140,7 @@ fn run(model: &mut Model, n_tokens: usize) -> anyhow::Result<HashMap<NodeId, Ran
         ran.clear();
         let mut start = Instant::now();
         let mut failed = None;
-        let mut observer = |evaluated: &kovar::runtime::Evaluated<'_>| {
+        let mut observer = |evaluated: &kovar::runtime::ObservedSegment<'_>| {
             if let Err(error) = evaluated.wait() {
                 failed = Some(error);
                 return ControlFlow::Break(());

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kovar::runtime::{NodeReport, Why};
+use kovar::runtime::{NodeReport, PlacementReason};
 use kovar::text::ModelForecast;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ struct Report {
     /// Outputs that the host reads.
     output_bytes: usize,
     other_reasons: Vec<Reason>,
-    lost_pins: Vec<String>,
+    rejected_pins: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -180,7 +180,7 @@ fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
         fused: fused(&plan.nodes, device_ids),
         output_bytes: forecast.output_bytes,
         other_reasons: other_reasons(&plan.nodes, device_ids),
-        lost_pins: plan.lost_pins.iter().map(ToString::to_string).collect(),
+        rejected_pins: plan.rejected_pins.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -212,10 +212,13 @@ fn fused(nodes: &[NodeReport], ids: &[String]) -> Vec<Fused> {
 /// The nodes whose device was not chosen for its speed, those alike together.
 fn other_reasons(nodes: &[NodeReport], ids: &[String]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
-    for node in nodes.iter().filter(|node| node.why != Why::Fastest) {
+    for node in nodes
+        .iter()
+        .filter(|node| node.why != PlacementReason::Fastest)
+    {
         let device = ids.get(node.device.index()).map_or("?", String::as_str);
         let mut why = node.why.to_string();
-        if node.why == Why::Only {
+        if node.why == PlacementReason::OnlyDevice {
             for refusal in &node.refusals {
                 why += &format!("; {}: {}", refusal.device, refusal.reason);
             }
@@ -323,7 +326,7 @@ fn text(report: &Report) -> String {
         text += "\noperations in one kernel:\n";
         text += &table.render("");
     }
-    for lost in &report.lost_pins {
+    for lost in &report.rejected_pins {
         text += &format!("warning: {lost}\n");
     }
     if report.devices.len() > 1 && !report.other_reasons.is_empty() {

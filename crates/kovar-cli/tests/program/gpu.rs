@@ -156,7 +156,7 @@ fn layers_go_to_a_gpu_and_to_a_second_one() {
         operations(0) > 0 && operations(1) > 0 && operations(2) > 0,
         "{plan}"
     );
-    let lost = plan["lost_pins"].as_array().unwrap();
+    let lost = plan["rejected_pins"].as_array().unwrap();
     assert!(
         lost.iter().any(|pin| pin.to_string().contains("matmul")),
         "{plan}"

@@ -1,4 +1,4 @@
-//! Measuring a device by way of its [`Backend`] alone.
+//! Measures a device through its [`Backend`] alone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, StorageKind};
 
 use super::{DeviceRates, LinkRates};
 
-/// Why a device could not be measured.
+/// Why a device cannot be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The graph of a measurement could not be built.
+    /// The graph of a measurement cannot be built.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// The device has neither a product nor an elementwise operation to measure.
@@ -28,22 +28,22 @@ pub enum MeasureError {
         /// The device's id.
         device: String,
     },
-    /// The clock gave times that make no rates.
-    #[error("{device}: the times measured make no rates")]
+    /// The measured times give no finite, positive rates.
+    #[error("{device}: the measured times give no finite, positive rates")]
     Unsound {
         /// The device's id.
         device: String,
     },
 }
 
-/// For how long each figure is measured.
+/// How long each figure is measured.
 const EACH: Duration = Duration::from_millis(80);
 /// Work that takes this long is large enough to be measured.
 const ENOUGH_NS: f64 = 4e6;
-/// Launches to a wait, so that the wait hardly counts.
+/// Launches per wait, so that the time of the wait is negligible.
 const LAUNCHES: usize = 4;
-/// What all memory is filled with: a normal number near 1 as F16, BF16 or as the scale of a
-/// quantised block, a small one as F32.
+/// The byte that fills all memory: a normal number near 1 as F16, BF16 or as the scale of a
+/// quantised block, a small number as F32.
 const FILL: u8 = 0x3c;
 
 const FLOAT: [DType; 3] = [DType::F16, DType::BF16, DType::F32];
@@ -51,21 +51,21 @@ const QUANTIZED: [DType; 4] = [DType::Q4K, DType::Q8_0, DType::Q4_0, DType::Q6K]
 
 /// Columns of the narrowest matrix: a super-block.
 const MIN_COLUMNS: usize = 256;
-/// Columns of the matrix whose bytes are read.
+/// Columns of the matrix that is read.
 const READ_COLUMNS: usize = 4096;
-/// Rows of the matrix whose bytes are read, from 1 MiB of F16 to 256 MiB, beyond the caches.
+/// Rows of the matrix that is read: from 1 MiB to 256 MiB of F16, which exceeds the caches.
 const READ_ROWS: [usize; 5] = [128, 512, 2048, 8192, 32768];
 /// Rows of square matrices that are multiplied with a quarter as many rows of activations.
 const PRODUCT_ROWS: [usize; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
-/// Small operations behind one another.
+/// Small operations in sequence.
 const CHAIN: usize = 256;
 const COPY_BYTES: usize = 16 << 20;
 const SMALL_COPY_BYTES: usize = 4 << 10;
 
-/// Measures a device; it takes about a second. What else runs on the machine shows in the figures.
+/// Measures a device, which takes about a second. Other work on the machine affects the figures.
 ///
-/// Products are measured at the size at which they take some milliseconds, reading by a product of
-/// one row with a matrix that no cache holds.
+/// Products are measured at a size at which they take some milliseconds. The read bandwidth is
+/// measured by a product of one row with a matrix that no cache holds.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -135,8 +135,8 @@ fn runs(backend: &dyn Backend, graph: &Graph) -> bool {
     nodes.all(|node| backend.supports(node) == Support::Yes)
 }
 
-/// What a launch takes, and each small operation in it, in nanoseconds: a program of one and a
-/// program of many tell them apart.
+/// The time of a launch and of each small operation in it, in nanoseconds, from a program of one
+/// operation and a program of many.
 fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<(f64, f64), MeasureError> {
     let chain = scale_graph(64, CHAIN)?;
     if runs(backend, &chain) {
@@ -149,7 +149,7 @@ fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<(f64, f64), M
         let device = backend.info().id.clone();
         return Err(MeasureError::Unsupported { device });
     };
-    // Nothing tells them apart.
+    // The two cannot be separated.
     let sizes = [64, MIN_COLUMNS, 1];
     let graph = product_graph(StorageKind::Input, dtype, sizes)?;
     let both = Job::new(backend, &graph)?.time()?;
@@ -171,7 +171,7 @@ fn product(backend: &dyn Backend, dtype: DType) -> Result<f64, MeasureError> {
 /// Bytes per nanosecond.
 fn reading(backend: &dyn Backend, float: Option<DType>) -> Result<f64, MeasureError> {
     let info = backend.info();
-    // An eighth of the device is not missed by who else uses it.
+    // Other users of the device can spare an eighth of its memory.
     let most = info.memory_bytes.map_or(usize::MAX, |bytes| {
         usize::try_from(bytes / 8).unwrap_or(usize::MAX)
     });
@@ -193,8 +193,8 @@ fn reading(backend: &dyn Backend, float: Option<DType>) -> Result<f64, MeasureEr
     })
 }
 
-/// The rate of the first of ever larger graphs that takes long enough, or of the last; `amount` is
-/// what one run of it does.
+/// The rate of the first graph that takes long enough, or of the last one; the graphs grow, and
+/// `amount` gives the work of one run of a graph.
 fn rate(
     backend: &dyn Backend,
     graphs: impl Iterator<Item = Result<Graph, GraphError>>,
@@ -203,7 +203,7 @@ fn rate(
     let mut last = None;
     for graph in graphs {
         let graph = graph?;
-        // Before the next one takes memory.
+        // Freed before the next graph takes memory.
         drop(last.take());
         let job = Job::new(backend, &graph)?;
         let probe = least(Duration::ZERO, || job.run(1))?;
@@ -235,7 +235,7 @@ fn download(backend: &dyn Backend) -> Result<LinkRates, MeasureError> {
     })
 }
 
-/// A large copy and a small one tell the latency from the rate.
+/// The latency and the bandwidth of a link, from a small copy and a large one.
 fn link(
     backend: &dyn Backend,
     copy: impl Fn(&Buffer, &[u8]) -> Result<(), DeviceError>,
@@ -287,7 +287,7 @@ impl<'b> Job<'b> {
         })
     }
 
-    /// Launches it some times, and waits.
+    /// Launches it `launches` times, and waits.
     fn run(&self, launches: usize) -> Result<(), DeviceError> {
         for _ in 0..launches {
             self.queue.launch(self.program.as_ref(), &[])?;
@@ -314,8 +314,8 @@ fn uses(graph: &Graph, weight: StorageId) -> Vec<WeightUse<'_>> {
     of_weight.map(|(weight_use, _)| weight_use).collect()
 }
 
-/// The least time of `work` within `limit`, in nanoseconds, behind a first time that does not
-/// count; at least one.
+/// The least time of `work`, in nanoseconds, of the repetitions within `limit` (at least one) after
+/// a first one that is not timed.
 fn least(limit: Duration, work: impl Fn() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
     work()?;
     let begin = Instant::now();

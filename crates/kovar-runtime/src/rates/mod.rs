@@ -1,4 +1,4 @@
-//! How fast devices and the links to them are.
+//! Measured rates of devices and of the links to them.
 
 mod measure;
 
@@ -13,26 +13,23 @@ use crate::device::DeviceId;
 
 pub use measure::{MeasureError, measure};
 
-/// How fast bytes get from one device, or the host, to another device.
+/// The latency and bandwidth of a link between the host and a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRates {
     /// Nanoseconds until the first byte arrives.
     pub latency_ns: f64,
-    /// Bytes per nanosecond from there on.
+    /// Bytes per nanosecond after that.
     pub bytes_per_ns: f64,
 }
-
-/// A slot of 16 PCIe 3.0 lanes.
-const PCIE: LinkRates = LinkRates {
-    latency_ns: 10_000.0,
-    bytes_per_ns: 12.0,
-};
 
 impl Default for LinkRates {
     /// A slot of 16 PCIe 3.0 lanes.
     fn default() -> Self {
-        PCIE
+        Self {
+            latency_ns: 10_000.0,
+            bytes_per_ns: 12.0,
+        }
     }
 }
 
@@ -43,18 +40,18 @@ impl LinkRates {
     }
 }
 
-/// What was measured of a device, see [`measure`].
+/// The measured rates of a device, see [`measure`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRates {
-    /// Nanoseconds that it takes to launch a program, whatever is in it.
+    /// Nanoseconds to launch a program, whatever its size.
     pub launch_ns: f64,
     /// Nanoseconds from one small operation of a program to the next.
     pub dispatch_ns: f64,
     /// Floating-point operations per nanosecond of a product of floats over many rows; `None` if
     /// the device has no such product.
     pub float_flops_per_ns: Option<f64>,
-    /// The same of a product with a quantised weight.
+    /// The same for a product with a quantised weight.
     pub quantized_flops_per_ns: Option<f64>,
     /// Bytes of its memory read per nanosecond.
     pub read_bytes_per_ns: f64,
@@ -65,8 +62,8 @@ pub struct DeviceRates {
 }
 
 impl DeviceRates {
-    /// The estimated time of a node, in nanoseconds: its arithmetic or its traffic, whichever
-    /// takes longer, behind what it takes to begin one.
+    /// The estimated time of a node, in nanoseconds: the dispatch, and its arithmetic or its
+    /// traffic, whichever takes longer.
     pub fn node(&self, node: NodeRef<'_>) -> f64 {
         let cost = node.cost();
         let (float, quantized) = (self.float_flops_per_ns, self.quantized_flops_per_ns);
@@ -98,36 +95,33 @@ impl DeviceRates {
     }
 }
 
-/// What a launch takes through a usual driver.
+/// A launch through a usual driver, in nanoseconds.
 const LAUNCH_NS: f64 = 2_000.0;
 
-/// What the time of a placement is estimated from. By default nothing is measured: nodes take what
-/// their backend estimates, copies what they take over a usual link, launches what they take through
-/// a usual driver.
+/// The rates from which the time of a placement is estimated. By default nothing is measured: the
+/// backend estimates the time of nodes, and copies and launches take the time of a usual link and a
+/// usual driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// A copy from or to a device that was not measured.
+    /// The link to and from devices that were not measured.
     pub link: LinkRates,
     /// Nanoseconds to launch a program on a device that was not measured.
     pub launch_ns: f64,
-    /// What was measured, by the device's id.
+    /// The measured rates, by the device's id.
     pub devices: BTreeMap<String, DeviceRates>,
 }
 
-/// The default.
-pub(crate) static FIXED_RATES: Rates = Rates {
-    link: PCIE,
-    launch_ns: LAUNCH_NS,
-    devices: BTreeMap::new(),
-};
-
 impl Default for Rates {
     fn default() -> Self {
-        FIXED_RATES.clone()
+        Self {
+            link: LinkRates::default(),
+            launch_ns: LAUNCH_NS,
+            devices: BTreeMap::new(),
+        }
     }
 }
 
-/// [`Rates`] by the position of a session's devices.
+/// [`Rates`] by the position of the devices in a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     link: LinkRates,
@@ -166,8 +160,8 @@ impl Times {
             .map_or(self.launch_ns, |rates| rates.launch_ns)
     }
 
-    /// The time of a copy from a device, or from the host, to a device, in nanoseconds. Between two
-    /// devices it goes by way of the host.
+    /// The time of a copy from a device, or from the host, to a device, in nanoseconds. A copy
+    /// between two devices goes through the host.
     pub(crate) fn copy(&self, from: Option<DeviceId>, to: DeviceId, bytes: usize) -> f64 {
         let down = match from {
             None => Some(0.0),

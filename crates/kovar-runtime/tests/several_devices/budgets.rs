@@ -1,5 +1,5 @@
 use kovar_core::{DType, Graph, StorageKind, ValueId};
-use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, near_readers, spread};
+use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, place_states, spread};
 use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
@@ -99,7 +99,7 @@ fn a_state_moves_to_the_only_device_that_reads_it() {
     let homes = Homes::all_on(device(0)).pin("blk.1.s", device(0));
     let world = World::new(&graph, devices, homes.clone());
     let policy = Policy::default();
-    let homes = near_readers(&graph, world.session.devices(), homes, &policy).unwrap();
+    let homes = place_states(&graph, world.session.devices(), homes, &policy).unwrap();
     let states: Vec<_> = homes_of(&graph, &homes)
         .into_iter()
         .filter(|(name, _)| name.ends_with(".s"))

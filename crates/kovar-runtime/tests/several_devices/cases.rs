@@ -190,8 +190,8 @@ fn a_pin_against_an_in_place_owner_is_lost_with_a_warning_or_refused() {
     let homes = on_cpu().pin("blk.*", device(GPU));
     let plan = agrees(&graph, devices(), homes.clone());
     assert_eq!(nodes(&plan), [CPU, CPU]);
-    let [lost] = plan.lost_pins() else {
-        panic!("{:?}", plan.lost_pins());
+    let [lost] = plan.rejected_pins() else {
+        panic!("{:?}", plan.rejected_pins());
     };
     assert_eq!(
         lost.to_string(),
@@ -201,7 +201,7 @@ fn a_pin_against_an_in_place_owner_is_lost_with_a_warning_or_refused() {
     let mut policy = Policy::default();
     policy.strict = true;
     let error = compile(&graph, &world.session, &policy).unwrap_err();
-    assert_eq!(error, CompileError::LostPin(lost.clone()));
+    assert_eq!(error, CompileError::RejectedPin(lost.clone()));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn of_two_pins_the_one_of_the_written_storage_counts() {
     let plan = agrees(&graph, devices, homes);
     assert_eq!(nodes(&plan), [CPU, CPU]);
     assert_eq!(
-        plan.lost_pins()[0].to_string(),
+        plan.rejected_pins()[0].to_string(),
         "`blk.*` pins `blk.0.w` to gpu, but mul (node 1) cannot be there: it writes `y`, which \
          cpu owns"
     );
@@ -237,7 +237,7 @@ fn a_state_is_written_by_an_operation_that_its_home_lacks() {
     // Only the rows in question leave the home and come back to it.
     let copies = [("s".into(), 0..48, 1, 0), ("s".into(), 0..48, 0, 1)];
     assert_eq!(copied(&plan), copies);
-    assert!(plan.lost_pins().is_empty());
+    assert!(plan.rejected_pins().is_empty());
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn an_observer_is_told_what_is_only_within_a_group() {
     let plan = world.compile(&g).unwrap();
     let ones = [1.0f32; 8];
     let mut seen = 0;
-    let mut observer = |evaluated: &kovar_runtime::Evaluated<'_>| {
+    let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         let read = |value| evaluated.read(g.value(value).unwrap());
         assert!(matches!(read(sum), Err(RunError::NotReadable { .. })));
         assert!(read(a).is_ok() && read(b).is_ok());

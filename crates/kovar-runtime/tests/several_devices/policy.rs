@@ -6,8 +6,8 @@ use kovar_core::backend::{DeviceKind, Reason};
 use kovar_core::ops::{Op, Scale};
 use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::{
-    DeviceRates, Favour, Homes, HostSlice, LinkRates, MeasureError, Plan, Policy, RunError, Why,
-    compile, measure,
+    DeviceRates, Homes, HostSlice, LinkRates, MeasureError, Plan, Policy, Preference, RunError,
+    Why, compile, measure,
 };
 use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
 
@@ -62,7 +62,7 @@ fn time_decides_unless_a_kind_of_device_is_favoured() {
     let graph = products(4);
     assert_eq!(placed(&graph, pair(), |_| {}), [1, 1, 1]);
     assert_eq!(
-        placed(&graph, pair(), |policy| policy.favour = Favour::Cpu),
+        placed(&graph, pair(), |policy| policy.preference = Preference::Cpu),
         [0, 0, 0]
     );
     let slow = || {
@@ -72,7 +72,7 @@ fn time_decides_unless_a_kind_of_device_is_favoured() {
     };
     assert_eq!(placed(&graph, slow(), |_| {}), [0, 0, 0]);
     assert_eq!(
-        placed(&graph, slow(), |policy| policy.favour = Favour::Gpu),
+        placed(&graph, slow(), |policy| policy.preference = Preference::Gpu),
         [1, 1, 1]
     );
 }
@@ -84,7 +84,9 @@ fn a_favoured_device_does_only_what_it_supports() {
         kind: DeviceKind::Gpu,
         ..without("gpu", &["softmax"])
     };
-    let placed = placed(&products(4), devices, |policy| policy.favour = Favour::Gpu);
+    let placed = placed(&products(4), devices, |policy| {
+        policy.preference = Preference::Gpu
+    });
     assert_eq!(placed, [1, 0, 1]);
 }
 
@@ -168,7 +170,7 @@ fn an_observer_sees_the_result_of_each_node() {
     let (_world, plan) = one_by_one(&graph);
     let data = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
     let mut seen: Vec<(usize, Vec<f32>)> = Vec::new();
-    let mut observer = |evaluated: &kovar_runtime::Evaluated<'_>| {
+    let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         let node = evaluated.graph().node(evaluated.nodes()[0]).unwrap();
         let floats = |bytes: Vec<u8>| {
             let elements = bytes
@@ -204,7 +206,7 @@ fn later_nodes_work_on_what_an_observer_puts_in_the_place_of_a_result() {
     let (_world, plan) = one_by_one(&graph);
     let others: Vec<u8> = (1..=6).flat_map(|x| (x as f32).to_le_bytes()).collect();
     let mut refused = None;
-    let mut observer = |evaluated: &kovar_runtime::Evaluated<'_>| {
+    let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         if evaluated.device() == device(0) {
             let value = graph.value(turned).unwrap();
             refused = evaluated.replace(value, &others[..20]).err();
@@ -233,7 +235,8 @@ fn an_observer_can_cancel_a_run_and_the_plan_can_be_run_again() {
     let data = [1.0f32; 6];
     let inputs = [(a, HostSlice::f32(&data))];
     let cancel = AtomicBool::new(true);
-    let mut observer = |_: &kovar_runtime::Evaluated<'_>| match cancel.load(Ordering::SeqCst) {
+    let mut observer = |_: &kovar_runtime::ObservedSegment<'_>| match cancel.load(Ordering::SeqCst)
+    {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };

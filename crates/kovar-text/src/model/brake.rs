@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kovar_core::backend::Fence;
-use kovar_runtime::{DeviceId, Evaluated, RunError};
+use kovar_runtime::{DeviceId, ObservedSegment, RunError};
 
 /// Breaks off a run whose caller wants it, and keeps no more than two segments of it on their way.
 pub(super) struct Brake<'g> {
@@ -24,7 +24,7 @@ impl<'g> Brake<'g> {
     }
 
     /// Called behind each segment that is queued.
-    pub(super) fn check(&mut self, evaluated: &Evaluated<'_>) -> ControlFlow<()> {
+    pub(super) fn check(&mut self, evaluated: &ObservedSegment<'_>) -> ControlFlow<()> {
         if (self.go_on)().is_break() {
             return ControlFlow::Break(());
         }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kovar_runtime::{Evaluated, RunError, forecast};
+use kovar_runtime::{ObservedSegment, RunError, forecast};
 
 use super::brake::Brake;
 use super::{Context, EvalError, LONGEST_PART, LogitsOf, Model, Step, StepError, is_too_large};
@@ -87,7 +87,7 @@ impl Model {
                 None => self.run(&mut step, (first, now), logits, None),
                 Some(go_on) => {
                     let mut brake = Brake::new(*go_on);
-                    let mut observer = |evaluated: &Evaluated<'_>| brake.check(evaluated);
+                    let mut observer = |evaluated: &ObservedSegment<'_>| brake.check(evaluated);
                     let run = self.run(&mut step, (first, now), logits, Some(&mut observer));
                     brake.failure.map_or(run, Err)
                 }
@@ -178,7 +178,7 @@ impl Model {
         let graph = self.graph(shape)?;
         let policy = self.policy_of(&graph, shape);
         let plan = forecast(&graph.graph, &self.session, &policy)?;
-        Ok(!plan.is_crowded)
+        Ok(!plan.is_spilled)
     }
 
     /// The tokens of the next step for `remaining` tokens of which the last one's logits are asked

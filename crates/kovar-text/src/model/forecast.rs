@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kovar_core::Graph;
 use kovar_core::backend::Backend;
 use kovar_formats::ModelFile;
-use kovar_runtime::{DeviceUse, Forecast, Foresight};
+use kovar_runtime::{DeviceUsage, Forecast, Forecaster};
 
 use super::{LAST, LoadError, LogitsOf, Model, ModelOptions, StepError, is_too_large};
 use crate::architecture::StepShape;
@@ -20,7 +20,7 @@ pub struct ModelForecast {
     /// Its plan.
     pub plan: Forecast,
     /// What all steps together hold, by device, but for what programs hold for themselves.
-    pub held: Vec<DeviceUse>,
+    pub held: Vec<DeviceUsage>,
     /// What the activation memory of a device cannot go below for the steps, in bytes, by device.
     pub arena_lower_bounds: Vec<usize>,
     /// What the programs of a device hold for themselves by estimate, in bytes, by device.
@@ -83,7 +83,7 @@ impl Model {
             rest = rest.saturating_sub(shape.n_tokens);
         }
         let first = first.unwrap_or(LAST);
-        let mut foresight = Foresight::new(&self.session).map_err(StepError::from)?;
+        let mut forecaster = Forecaster::new(&self.session).map_err(StepError::from)?;
         let mut found = None;
         let mut held = Vec::new();
         let mut arena_lower_bounds = vec![0; self.session.devices().len()];
@@ -91,8 +91,8 @@ impl Model {
         let mut output_bytes = 0;
         for shape in shapes {
             let graph = self.graph(shape)?;
-            let plan = match foresight.add(&graph.graph, &self.policy_of(&graph, shape)) {
-                Ok(plan) if !(plan.is_crowded && graph.parts.len() > 1) => plan,
+            let plan = match forecaster.add(&graph.graph, &self.policy_of(&graph, shape)) {
+                Ok(plan) if !(plan.is_spilled && graph.parts.len() > 1) => plan,
                 Err(error) if graph.parts.len() <= 1 || !is_too_large(&error) => {
                     return Err(StepError::from(error).into());
                 }

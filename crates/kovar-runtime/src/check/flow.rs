@@ -1,0 +1,400 @@
+//! Follows every byte through a plan. The actions run on marks in place of data, in the memory of
+//! the plan, and the marks that each node finds are compared with those that program order gives.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use kovar_core::backend::SegmentPart;
+use kovar_core::fusion::FusedNodes;
+use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
+
+use crate::bytes::Intervals;
+use crate::device::DeviceId;
+use crate::place::liveness::{Liveness, writes_whole_span};
+use crate::place::placement::Placement;
+use crate::schedule::fusion::{backend_segment, is_same_window};
+use crate::schedule::memory::MemoryPlan;
+use crate::schedule::{Action, Limit, Schedule};
+use crate::violation::Violation;
+
+/// The writer of a byte: the node at a position, or `None` for bytes from before the run.
+type Writer = Option<usize>;
+
+/// The content of a byte of memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    storage: StorageId,
+    writer: Writer,
+    /// The limit of the copy that brought it, if it had one.
+    limit: Option<Limit>,
+}
+
+impl Mark {
+    fn new(storage: StorageId, writer: Writer) -> Self {
+        Self {
+            storage,
+            writer,
+            limit: None,
+        }
+    }
+}
+
+/// A read of a storage.
+#[derive(Clone)]
+struct Read {
+    storage: StorageId,
+    bytes: Range<usize>,
+    /// The limit within which the bytes are needed, if there is one.
+    limit: Option<Limit>,
+}
+
+/// A buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Region {
+    Chunk(DeviceId, usize),
+    State(StorageId),
+}
+
+struct Flow<'g> {
+    graph: &'g Graph,
+    placement: &'g Placement,
+    memory: &'g MemoryPlan,
+    /// The writers in each storage by program order.
+    expected: Vec<Intervals<Writer>>,
+    /// The marks that the actions left in memory.
+    found: HashMap<Region, Intervals<Mark>>,
+}
+
+/// Verifies that every node reads, in the memory of its device, the bytes that program order gives,
+/// and that states and outputs are complete at their homes after the run.
+///
+/// # Errors
+/// [`Violation::NoMemory`], [`Violation::Stale`], [`Violation::NotRead`].
+pub fn check_flow(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    schedule: &Schedule,
+    memory: &MemoryPlan,
+) -> Result<(), Violation> {
+    let mut flow = Flow {
+        graph,
+        placement,
+        memory,
+        expected: vec![Intervals::default(); graph.storages().len()],
+        found: HashMap::new(),
+    };
+    flow.begin(schedule)?;
+    // By copy, the marks that its read found.
+    let mut read: HashMap<usize, Vec<(Range<usize>, Mark)>> = HashMap::new();
+    let mut position = 0;
+    for action in schedule.actions() {
+        match action {
+            Action::Read(at) | Action::Write(at) => {
+                let Some(copy) = schedule.copies.get(at) else {
+                    continue;
+                };
+                let from = matches!(action, Action::Read(_));
+                let device = if from { copy.from } else { copy.to };
+                let (region, base) = flow.place(copy.storage, device)?;
+                let marks = flow.found.entry(region).or_default();
+                let bytes = base + copy.bytes.start..base + copy.bytes.end;
+                if from {
+                    let parts = marks.within(bytes).into_iter();
+                    let parts =
+                        parts.map(|(part, mark)| (part.start - base..part.end - base, mark));
+                    read.insert(at, parts.collect());
+                    continue;
+                }
+                marks.clear(bytes);
+                for (part, mark) in read.remove(&at).ok_or(Violation::NotRead { copy: at })? {
+                    let limit = mark.limit.or(copy.limit);
+                    let mark = Mark { limit, ..mark };
+                    marks.set(base + part.start..base + part.end, mark);
+                }
+            }
+            Action::Upload(at) => {
+                if let Some(upload) = schedule.uploads.get(at) {
+                    flow.fill(upload.weight, upload.device)?;
+                }
+            }
+            Action::Launch(at) => {
+                let Some(segment) = schedule.segments.get(at) else {
+                    continue;
+                };
+                for part in backend_segment(graph, segment).parts() {
+                    match part {
+                        SegmentPart::Node(id) => {
+                            if let Some(node) = graph.node(id) {
+                                flow.run(node, liveness, position, segment.device)?;
+                            }
+                            position += 1;
+                        }
+                        SegmentPart::Group(group) => {
+                            flow.run_group(&group, liveness, position, segment.device)?;
+                            position += group.nodes.len();
+                        }
+                    }
+                }
+            }
+        }
+    }
+    flow.end()
+}
+
+impl Read {
+    fn all(storage: StorageId, bytes: Range<usize>) -> Self {
+        Self {
+            storage,
+            bytes,
+            limit: None,
+        }
+    }
+}
+
+impl Flow<'_> {
+    /// The buffer of a storage on a device, and the storage's offset there.
+    fn place(&self, storage: StorageId, device: DeviceId) -> Result<(Region, usize), Violation> {
+        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        if kind == Some(StorageKind::State) && self.placement.home(storage) == Some(device) {
+            return Ok((Region::State(storage), 0));
+        }
+        let slot = self.memory.slot(storage, device);
+        let slot = slot.ok_or_else(|| Violation::NoMemory {
+            storage: self.name(storage),
+        })?;
+        Ok((Region::Chunk(device, slot.chunk), slot.offset))
+    }
+
+    fn name(&self, storage: StorageId) -> String {
+        let storage = self.graph.storages().get(storage.index());
+        storage.map_or_else(String::new, |storage| storage.name.clone())
+    }
+
+    /// Inputs are written to all their replicas, states are at their homes.
+    fn begin(&mut self, schedule: &Schedule) -> Result<(), Violation> {
+        for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
+            let before = !matches!(storage.kind, StorageKind::Temp | StorageKind::Output);
+            if before && let Some(expected) = self.expected.get_mut(id.index()) {
+                expected.set(0..storage.bytes, None);
+            }
+            if storage.kind == StorageKind::State {
+                let marks = self.found.entry(Region::State(id)).or_default();
+                marks.set(0..storage.bytes, Mark::new(id, None));
+            }
+        }
+        for replica in &schedule.replicas {
+            let storage = self.graph.storages().get(replica.storage.index());
+            if storage.is_some_and(|storage| storage.kind == StorageKind::Input) {
+                self.fill(replica.storage, replica.device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The host writes a whole input or weight.
+    fn fill(&mut self, id: StorageId, device: DeviceId) -> Result<(), Violation> {
+        let bytes = self.graph.storages().get(id.index()).map_or(0, |s| s.bytes);
+        let (region, base) = self.place(id, device)?;
+        let marks = self.found.entry(region).or_default();
+        marks.set(base..base + bytes, Mark::new(id, None));
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        node: NodeRef<'_>,
+        liveness: &Liveness,
+        position: usize,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let index = liveness.nodes().get(position).map(|id| id.index());
+        for (i, input) in node.inputs().enumerate() {
+            self.read(index, (node, i), input, device)?;
+        }
+        for value in node.writes() {
+            self.expect_rest(index, node, value, device)?;
+            self.write(value, position, device)?;
+            self.advance(value, position);
+        }
+        Ok(())
+    }
+
+    /// Runs the nodes of a group as one kernel: bytes that a node reads from memory are there before
+    /// any node writes, and no written byte is read or written as another element.
+    fn run_group(
+        &mut self,
+        group: &FusedNodes<'_>,
+        liveness: &Liveness,
+        first: usize,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let index = |position: usize| liveness.nodes().get(position).map(|id| id.index());
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.expect_rest(index(position), node, value, device)?;
+            }
+        }
+        for (i, node) in group.iter().enumerate() {
+            let result = node.output();
+            let mut later = group.iter().skip(i + 1);
+            let cut = later.find(|later| {
+                let written = later.output();
+                written.overlaps(result) && !is_same_window(result, written, *later)
+            });
+            if let Some(later) = cut {
+                return Err(self.overlap(group, result, later.output()));
+            }
+        }
+        for ((node, link, _), position) in group.linked().zip(first..) {
+            for (i, input) in node.inputs().enumerate() {
+                if Some(i) != link {
+                    self.read(index(position), (node, i), input, device)?;
+                    self.check_apart(group, input, device)?;
+                }
+            }
+            for value in node.writes() {
+                self.advance(value, position);
+            }
+        }
+        for ((node, _, kept), position) in group.linked().zip(first..) {
+            for value in node.writes().filter(|_| kept) {
+                self.write(value, position, device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies that a group writes none of the bytes of `read`, unless as the same elements.
+    fn check_apart(
+        &self,
+        group: &FusedNodes<'_>,
+        read: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        let bytes = |value: &Value| {
+            let (region, base) = self.place(value.storage, device)?;
+            let span = value.byte_span();
+            Ok::<_, Violation>((region, base + span.start..base + span.end))
+        };
+        if !self.is_in_memory(read.storage, device) {
+            return Ok(());
+        }
+        let (region, span) = bytes(read)?;
+        for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+            let written = node.output();
+            let (other, over) = bytes(written)?;
+            let overlap = other == region && over.start < span.end && span.start < over.end;
+            if overlap && !is_same_window(read, written, node) {
+                return Err(self.overlap(group, read, written));
+            }
+        }
+        Ok(())
+    }
+
+    fn overlap(&self, group: &FusedNodes<'_>, touched: &Value, written: &Value) -> Violation {
+        Violation::GroupOverlap {
+            fusion: group.fusion.name(),
+            node: group.nodes.last().map_or(0, |id| id.index()),
+            touched: self.name(touched.storage),
+            written: self.name(written.storage),
+        }
+    }
+
+    /// Whether the bytes of a storage are followed; those of weights that stay on a device are not.
+    fn is_in_memory(&self, storage: StorageId, device: DeviceId) -> bool {
+        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        kind != Some(StorageKind::Weight) || self.placement.is_streamed(storage, device)
+    }
+
+    /// Verifies the bytes of an operand that a node reads.
+    fn read(
+        &self,
+        index: Option<usize>,
+        (node, operand): (NodeRef<'_>, usize),
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        if !self.is_in_memory(value.storage, device) {
+            return Ok(());
+        }
+        let read = Read {
+            storage: value.storage,
+            bytes: value.byte_span(),
+            limit: Limit::of(node, operand, value),
+        };
+        self.expect(index, read, device)
+    }
+
+    /// Verifies the bytes within a written span that the node does not write.
+    fn expect_rest(
+        &self,
+        index: Option<usize>,
+        node: NodeRef<'_>,
+        value: &Value,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
+        if writes_whole_span(node) {
+            return Ok(());
+        }
+        self.expect(index, Read::all(value.storage, value.byte_span()), device)
+    }
+
+    /// Notes that the node at a position writes a value by program order.
+    fn advance(&mut self, value: &Value, position: usize) {
+        if let Some(expected) = self.expected.get_mut(value.storage.index()) {
+            expected.set(value.byte_span(), Some(position));
+        }
+    }
+
+    /// Notes that a kernel writes the value of the node at a position.
+    fn write(&mut self, value: &Value, position: usize, device: DeviceId) -> Result<(), Violation> {
+        let (region, base) = self.place(value.storage, device)?;
+        let (span, mark) = (value.byte_span(), Mark::new(value.storage, Some(position)));
+        let marks = self.found.entry(region).or_default();
+        marks.set(base + span.start..base + span.end, mark);
+        Ok(())
+    }
+
+    /// Compares the bytes that a node, or the caller after the run, reads with the expected ones.
+    fn expect(&self, node: Option<usize>, read: Read, device: DeviceId) -> Result<(), Violation> {
+        let Read {
+            storage,
+            bytes,
+            limit,
+        } = read;
+        let (region, base) = self.place(storage, device)?;
+        let expected = self.expected.get(storage.index());
+        for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
+            let found = self.found.get(&region);
+            let found =
+                found.map_or_else(Vec::new, |f| f.within(base + part.start..base + part.end));
+            let right = found.iter().filter(|(_, mark)| {
+                let limited = mark.limit.is_none() || mark.limit == limit;
+                limited && (mark.storage, mark.writer) == (storage, writer)
+            });
+            if right.map(|(part, _)| part.len()).sum::<usize>() != part.len() {
+                return Err(Violation::Stale {
+                    node,
+                    storage: self.name(storage),
+                    device: device.index(),
+                    bytes: part,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), Violation> {
+        for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
+            let Some(home) = self.placement.home(id) else {
+                continue;
+            };
+            let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
+            if kept && storage.bytes > 0 {
+                self.expect(None, Read::all(id, 0..storage.bytes), home)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Layer placement: the homes of weights and states under the devices' budgets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, WeightUse};
+use kovar_core::{Graph, StorageId, StorageKind};
+
+use super::{Passes, Policy};
+use crate::device::DeviceId;
+use crate::place::{Homes, PlaceError, layer_of};
+use crate::schedule::memory::{grow_arena, staging_bytes};
+
+/// How often homes are chosen again. The reserved bytes only grow, and nearly always suffice in the
+/// second round.
+const ROUNDS: usize = 8;
+
+/// The weights and states that share a home.
+struct Group<'g> {
+    layer: Option<&'g str>,
+    members: Vec<StorageId>,
+}
+
+/// What a device needs besides the weights and states that have their homes there.
+#[derive(Clone, Debug, Default)]
+struct Reserved {
+    /// The buffers of the arena that serves all graphs.
+    arena: Vec<usize>,
+    /// Weights that are read there and have their homes elsewhere, by name, in bytes.
+    replicas: HashMap<String, usize>,
+}
+
+impl Reserved {
+    fn bytes(&self) -> u64 {
+        let sizes = self.arena.iter().chain(self.replicas.values());
+        sizes.map(|&size| size as u64).sum()
+    }
+}
+
+/// Chooses homes for the weights and states of `graphs` if a device has a budget.
+///
+/// Layers are placed in the order of their use. Each layer goes as a whole to the first device that
+/// has room for it besides the activation memory of all graphs and the weights that several devices
+/// read. When a device is full, the layers that follow go to the next one. Pinned tensors go where
+/// they are pinned, and count there. Layers that fit nowhere stay on the default device. The first
+/// graph names the weights and states. Streamed weights take activation memory only.
+///
+/// # Errors
+/// See [`PlaceError`].
+pub fn place_layers(
+    graphs: &[&Graph],
+    devices: &[Arc<dyn Backend>],
+    homes: Homes,
+    policy: &Policy,
+) -> Result<Homes, PlaceError> {
+    let Some(first) = graphs.first().filter(|_| homes.has_budgets()) else {
+        return Ok(homes);
+    };
+    let mut reserved = vec![Reserved::default(); devices.len()];
+    let mut chosen = homes.clone();
+    // The homes decide how much activation memory each device takes, and the other way round.
+    for _ in 0..ROUNDS {
+        chosen = fill(first, devices, homes.clone(), &reserved);
+        let mut enough = true;
+        for graph in graphs {
+            let passes = Passes::run(graph, devices, &chosen, policy, &[])?;
+            for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
+                let before = reserved.arena.clone();
+                grow_arena(&mut reserved.arena, &arena.chunks);
+                enough &= before == reserved.arena;
+            }
+            for weight in passes.weight_uses(graph) {
+                let (at, storage) = (weight.device.index(), weight.storage);
+                let (Some(reserved), Some(backend)) = (reserved.get_mut(at), devices.get(at))
+                else {
+                    continue;
+                };
+                if chosen.of(storage) != weight.device {
+                    let bytes = backend.prepared_bytes(storage, &weight.uses);
+                    let known = reserved.replicas.insert(storage.name.clone(), bytes);
+                    enough &= known.is_some();
+                }
+            }
+        }
+        if enough {
+            break;
+        }
+    }
+    Ok(chosen)
+}
+
+/// Chooses homes that fit besides the reserved bytes of each device.
+fn fill(
+    graph: &Graph,
+    devices: &[Arc<dyn Backend>],
+    mut homes: Homes,
+    reserved: &[Reserved],
+) -> Homes {
+    let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
+        .map(|device| {
+            let taken = reserved.get(device.index()).map_or(0, Reserved::bytes);
+            let budget = homes.budget_of(device)?.saturating_sub(taken);
+            let backend = devices.get(device.index())?;
+            Some(budget.saturating_sub(staging_bytes(backend.as_ref())))
+        })
+        .collect();
+    let (uses, rules) = (uses(graph), homes.clone());
+    let bytes_on = |id: StorageId, backend: &Arc<dyn Backend>| -> u64 {
+        let storage = graph.storages().get(id.index());
+        let uses = uses.get(&id).map_or(&[][..], Vec::as_slice);
+        storage.map_or(0, |storage| match storage.kind {
+            StorageKind::Weight if rules.is_streamed(storage) => 0,
+            StorageKind::Weight => backend.prepared_bytes(storage, uses) as u64,
+            _ => storage.bytes.max(1) as u64,
+        })
+    };
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for id in in_order_of_use(graph) {
+        let Some(storage) = graph.storages().get(id.index()) else {
+            continue;
+        };
+        if let Some(pin) = homes.pin_of(storage) {
+            let at = pin.device.index();
+            if let (Some(Some(room)), Some(backend)) = (room.get_mut(at), devices.get(at)) {
+                *room = room.saturating_sub(bytes_on(id, backend));
+            }
+            continue;
+        }
+        let layer = layer_of(&storage.name);
+        let same = layer.and_then(|_| groups.iter_mut().find(|group| group.layer == layer));
+        match same {
+            Some(group) => group.members.push(id),
+            None => groups.push(Group {
+                layer,
+                members: vec![id],
+            }),
+        }
+    }
+    let mut first = 0;
+    for group in groups {
+        let size = |backend: &Arc<dyn Backend>| -> u64 {
+            group.members.iter().map(|&id| bytes_on(id, backend)).sum()
+        };
+        let from = if group.layer.is_some() { first } else { 0 };
+        let candidates = DeviceId::all(devices.len()).zip(devices).skip(from);
+        let mut fitting = candidates.filter(|(device, backend)| {
+            let room = room.get(device.index()).copied().flatten();
+            room.is_none_or(|room| size(backend) <= room)
+        });
+        let Some((device, backend)) = fitting.next() else {
+            continue;
+        };
+        if group.layer.is_some() {
+            first = device.index();
+        }
+        if let Some(Some(room)) = room.get_mut(device.index()) {
+            *room -= size(backend);
+        }
+        for id in group.members {
+            if let Some(storage) = graph.storages().get(id.index()) {
+                homes.choose(storage.kind, &storage.name, device);
+            }
+        }
+    }
+    homes
+}
+
+fn uses(graph: &Graph) -> HashMap<StorageId, Vec<WeightUse<'_>>> {
+    let mut uses: HashMap<StorageId, Vec<WeightUse<'_>>> = HashMap::new();
+    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
+        for (operand, value) in node.inputs().enumerate() {
+            if node.storage_of(value).kind == StorageKind::Weight {
+                uses.entry(value.storage)
+                    .or_default()
+                    .push(WeightUse { node, operand });
+            }
+        }
+    }
+    uses
+}
+
+/// The weights and states that nodes access, by first access.
+fn in_order_of_use(graph: &Graph) -> Vec<StorageId> {
+    let mut seen = vec![false; graph.storages().len()];
+    let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+    let accessed = nodes.flat_map(|node| {
+        let values = node.inputs().chain(node.writes());
+        values.map(move |value| (value.storage, node.storage_of(value).kind))
+    });
+    let kept =
+        accessed.filter(|(_, kind)| matches!(kind, StorageKind::Weight | StorageKind::State));
+    let mut order = Vec::new();
+    for (id, _) in kept {
+        if let Some(seen) = seen.get_mut(id.index())
+            && !std::mem::replace(seen, true)
+        {
+            order.push(id);
+        }
+    }
+    order
+}

@@ -1,0 +1,192 @@
+//! Alias classes: the storages that must be on one device at the same time, and the devices that
+//! support the nodes that write them.
+//!
+//! A node that writes several storages (its output, and states that it updates) needs all of them on
+//! its device. So they belong to one class, and the class has one owner at a time. The writers of a
+//! class, in program order, are cut into as few units as possible, so that some device supports all
+//! nodes of a unit. A class with one unit has one owner for the whole run; each further unit makes a
+//! new version of the class's storages.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, Support};
+use kovar_core::{Graph, NodeId, NodeRef, StorageId};
+
+use super::error::{PlaceError, Refusal, Refusals};
+use super::liveness::Liveness;
+use crate::device::{DeviceId, DeviceSet};
+
+/// Consecutive writers of one class that one device runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Which class.
+    pub class: usize,
+    /// The positions of the writers in [`Liveness::nodes`], in order.
+    pub positions: Vec<usize>,
+    /// The devices that support all of them; never empty.
+    pub devices: DeviceSet,
+}
+
+impl Unit {
+    /// The nodes, in program order.
+    pub(crate) fn nodes<'g>(
+        &'g self,
+        graph: &'g Graph,
+        liveness: &'g Liveness,
+    ) -> impl Iterator<Item = (NodeId, NodeRef<'g>)> {
+        let ids = self.positions.iter();
+        let ids = ids.filter_map(|&position| liveness.nodes().get(position));
+        ids.filter_map(|&id| Some((id, graph.node(id)?)))
+    }
+}
+
+/// The alias classes of a graph and their units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// By storage; a storage that no needed node writes is a class of its own.
+    of_storage: Vec<usize>,
+    units: Vec<Unit>,
+    /// By position.
+    unit_at: Vec<usize>,
+}
+
+impl Classes {
+    /// The class of a storage; `None` for an id of another graph.
+    pub fn of(&self, storage: StorageId) -> Option<usize> {
+        self.of_storage.get(storage.index()).copied()
+    }
+
+    /// The units, in the order of their first writers.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// The index of the unit of the node at a position.
+    pub fn unit_at(&self, position: usize) -> Option<usize> {
+        self.unit_at.get(position).copied()
+    }
+
+    /// One line for each unit with the storages of its class, its nodes by position, and the
+    /// devices that support them all.
+    pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
+        let mut text = format!("units: {}\n", self.units.len());
+        for (i, unit) in self.units.iter().enumerate() {
+            let storages = graph.storages().iter().zip(&self.of_storage);
+            let members = storages.filter(|(_, class)| **class == unit.class);
+            let members: Vec<&str> = members.map(|(storage, _)| storage.name.as_str()).collect();
+            let able = unit.devices.iter();
+            let able = able.filter_map(|device| devices.get(device.index()));
+            let able: Vec<&str> = able.map(|device| device.info().id.as_str()).collect();
+            let _ = writeln!(
+                text,
+                "  {i}: {} by {:?} on {}",
+                members.join(", "),
+                unit.positions,
+                able.join(" or ")
+            );
+        }
+        text
+    }
+}
+
+/// Finds the classes and units of the needed nodes.
+///
+/// # Errors
+/// [`PlaceError::Unsupported`] for the first needed node that no device supports, with the
+/// reasons of all devices.
+pub fn classify(
+    graph: &Graph,
+    liveness: &Liveness,
+    devices: &[Arc<dyn Backend>],
+) -> Result<Classes, PlaceError> {
+    let mut parents: Vec<usize> = (0..graph.storages().len()).collect();
+    for node in liveness.nodes().iter().filter_map(|&id| graph.node(id)) {
+        let output = root(&mut parents, node.output().storage.index());
+        for updated in node.updates() {
+            let updated = root(&mut parents, updated.storage.index());
+            if let Some(parent) = parents.get_mut(updated) {
+                *parent = output;
+            }
+        }
+    }
+    let of_storage: Vec<usize> = (0..parents.len()).map(|i| root(&mut parents, i)).collect();
+    let mut units: Vec<Unit> = Vec::new();
+    let mut unit_at = Vec::with_capacity(liveness.nodes().len());
+    // By class, its last unit.
+    let mut open: Vec<Option<usize>> = vec![None; of_storage.len()];
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let supporting = supporting(graph, id, devices)?;
+        let output = graph.nodes().get(id.index()).map(|node| node.output);
+        let storage = output.and_then(|output| Some(graph.value(output).ok()?.storage.index()));
+        let class = storage.and_then(|at| of_storage.get(at).copied());
+        let class = class.unwrap_or_default();
+        let last = open.get(class).copied().flatten();
+        let at = match last.and_then(|at| Some((at, units.get_mut(at)?))) {
+            Some((at, unit)) if !unit.devices.and(supporting).is_empty() => {
+                unit.devices = unit.devices.and(supporting);
+                unit.positions.push(position);
+                at
+            }
+            _ => {
+                units.push(Unit {
+                    class,
+                    positions: vec![position],
+                    devices: supporting,
+                });
+                units.len() - 1
+            }
+        };
+        if let Some(open) = open.get_mut(class) {
+            *open = Some(at);
+        }
+        unit_at.push(at);
+    }
+    Ok(Classes {
+        of_storage,
+        units,
+        unit_at,
+    })
+}
+
+/// The representative of a class, with the path to it halved.
+fn root(parents: &mut [usize], mut at: usize) -> usize {
+    while let Some(&parent) = parents.get(at).filter(|&&parent| parent != at) {
+        let grandparent = parents.get(parent).copied().unwrap_or(parent);
+        if let Some(slot) = parents.get_mut(at) {
+            *slot = grandparent;
+        }
+        at = parent;
+    }
+    at
+}
+
+fn supporting(
+    graph: &Graph,
+    id: NodeId,
+    devices: &[Arc<dyn Backend>],
+) -> Result<DeviceSet, PlaceError> {
+    let mut supporting = DeviceSet::default();
+    let mut refusals = Vec::new();
+    let Some(node) = graph.node(id) else {
+        return Ok(DeviceSet::only(DeviceId::FIRST));
+    };
+    for (device, backend) in DeviceId::all(devices.len()).zip(devices) {
+        match backend.supports(node) {
+            Support::Yes => supporting.insert(device),
+            Support::No(reason) => refusals.push(Refusal {
+                device: backend.info().id.clone(),
+                reason,
+            }),
+        }
+    }
+    if supporting.is_empty() {
+        return Err(PlaceError::Unsupported {
+            op: node.op().name(),
+            node: id.index(),
+            result: node.storage_of(node.output()).name.clone(),
+            refusals: Refusals(refusals),
+        });
+    }
+    Ok(supporting)
+}

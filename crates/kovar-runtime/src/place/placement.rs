@@ -1,0 +1,336 @@
+//! Which device owns each storage.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use kovar_core::backend::{Backend, Support, WeightUse};
+use kovar_core::{Graph, StorageId, StorageKind};
+
+use super::classes::Classes;
+use super::cost::Costs;
+use super::homes::Homes;
+use super::liveness::Liveness;
+use super::pins::{RejectedPin, pinned};
+use super::preference::{Preference, Thresholds, preferred};
+use crate::device::{DeviceId, DeviceSet};
+use crate::plural::plural;
+use crate::rates::{Rates, Times};
+
+/// A storage from one position in [`Liveness::nodes`] until its next version begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The position of the first node that writes it.
+    pub from: usize,
+    /// The device that owns it.
+    pub owner: DeviceId,
+}
+
+/// The owners of the storages of a graph. Nearly all storages have one owner for the whole run. If
+/// no single device supports all writers of a storage, it has several versions, each with an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// By storage, in order; never empty.
+    versions: Vec<Vec<Version>>,
+    /// By storage, the device that has it after the run.
+    homes: Vec<DeviceId>,
+    /// The devices that have a weight for a part of the run only.
+    streamed: HashSet<(StorageId, DeviceId)>,
+    rejected_pins: Vec<RejectedPin>,
+}
+
+impl Placement {
+    /// The device that owns a storage at a position in [`Liveness::nodes`]; `None` for an id of
+    /// another graph.
+    pub fn owner(&self, storage: StorageId, position: usize) -> Option<DeviceId> {
+        let versions = self.versions.get(storage.index())?;
+        let after = versions.partition_point(|version| version.from <= position);
+        let version = versions.get(after.saturating_sub(1));
+        version.map(|version| version.owner)
+    }
+
+    /// The device that has a storage after the run: the home of a state, the last owner of an output.
+    pub fn home(&self, storage: StorageId) -> Option<DeviceId> {
+        self.homes.get(storage.index()).copied()
+    }
+
+    /// Whether a weight is uploaded to a device in every run.
+    pub fn is_streamed(&self, weight: StorageId, device: DeviceId) -> bool {
+        self.streamed.contains(&(weight, device))
+    }
+
+    /// The pins that could not be followed.
+    pub fn rejected_pins(&self) -> &[RejectedPin] {
+        &self.rejected_pins
+    }
+
+    /// One line for each device with what it owns after the run, and one for each storage of
+    /// several versions.
+    pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
+        let mut text = format!(
+            "placement: {} on {}\n",
+            plural(self.homes.len(), "storage"),
+            plural(devices.len(), "device")
+        );
+        for (i, device) in devices.iter().enumerate() {
+            let owned = || {
+                let storages = graph.storages().iter().zip(&self.homes);
+                storages.filter(move |(_, home)| home.index() == i)
+            };
+            let bytes: usize = owned().map(|(storage, _)| storage.bytes).sum();
+            let _ = writeln!(
+                text,
+                "  {}: {}, {}",
+                device.info().id,
+                plural(owned().count(), "storage"),
+                plural(bytes, "byte")
+            );
+        }
+        for (storage, versions) in graph.storages().iter().zip(&self.versions) {
+            if versions.len() < 2 {
+                continue;
+            }
+            let _ = write!(text, "  {} `{}`:", storage.kind.name(), storage.name);
+            for version in versions {
+                let owner = devices.get(version.owner.index());
+                let owner = owner.map_or("?", |owner| owner.info().id.as_str());
+                let _ = write!(text, " {owner} from {}", version.from);
+            }
+            text.push('\n');
+        }
+        for rejected in &self.rejected_pins {
+            let _ = writeln!(text, "  {rejected}");
+        }
+        text
+    }
+}
+
+/// The rules by which a device is chosen among those that could own a storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'h> {
+    /// The homes of weights and states, and the user's pins.
+    pub homes: &'h Homes,
+    /// How fast the devices and the links to them are.
+    pub rates: &'h Rates,
+    /// Which kind of device is preferred where no pin decides.
+    pub preference: Preference,
+    /// What is too small to leave the CPU.
+    pub thresholds: Thresholds,
+    /// By device, the position in [`Liveness::nodes`] from which it gets only nodes that are pinned
+    /// there and nodes that no other device supports. Devices beyond the end have no limit.
+    pub limits: &'h [usize],
+}
+
+impl Rules<'_> {
+    /// The devices whose limit is at or before a position.
+    fn avoided(&self, position: usize) -> DeviceSet {
+        let mut avoided = DeviceSet::default();
+        let limits = DeviceId::all(self.limits.len()).zip(self.limits);
+        limits
+            .filter(|(_, limit)| **limit <= position)
+            .for_each(|(device, _)| avoided.insert(device));
+        avoided
+    }
+}
+
+/// Places the storages of `graph` so that the estimated time of a run is small. A pinned storage is
+/// where its pin says if that device supports its writers; others are where computing and copying
+/// take the least time. Weights and states are at their homes.
+pub(crate) fn place(
+    graph: &Graph,
+    liveness: &Liveness,
+    classes: &Classes,
+    devices: &[Arc<dyn Backend>],
+    rules: &Rules<'_>,
+) -> Placement {
+    let homes = rules.homes;
+    let mut rejected_pins = Vec::new();
+    let units = classes.units().iter();
+    let candidates: Vec<DeviceSet> = units
+        .map(|unit| {
+            let pin = pinned(graph, liveness, devices, homes, unit, &mut rejected_pins);
+            if let Some(device) = pin {
+                return DeviceSet::only(device);
+            }
+            let set = preferred(graph, liveness, devices, unit, rules);
+            let first = unit.positions.first().copied().unwrap_or_default();
+            let avoided = rules.avoided(first);
+            let kept = [set, unit.devices].map(|set| set.without(avoided));
+            kept.into_iter().find(|set| !set.is_empty()).unwrap_or(set)
+        })
+        .collect();
+    let chosen = if devices.len() == 1 {
+        vec![DeviceId::FIRST; candidates.len()]
+    } else {
+        let times = Times::new(rules.rates, devices);
+        let mut costs = Costs::new(graph, liveness, devices, classes, homes, &times);
+        // Under a limit a device keeps the nodes that fit, even if it would take less time to run
+        // all of them together on another device.
+        if rules.limits.iter().all(|&limit| limit == usize::MAX) {
+            costs.add_boundaries(liveness, classes);
+        }
+        choose(&costs, &candidates, devices.len())
+    };
+    let mut placement = owners(graph, classes, &chosen, homes, rejected_pins);
+    placement.streamed = streamed(graph, liveness, devices, homes, &placement);
+    placement
+}
+
+/// The most rounds of improvement; a round without an improvement is the last.
+const ROUNDS: usize = 8;
+
+/// The device of each unit, by local search that moves one unit at a time.
+///
+/// Such a search cannot move a chain of units each of which would pay for two copies when it moves
+/// alone. So it starts from several placements and keeps the best result: every unit where it
+/// computes fastest; for each device, all units there; and each unit with the one before it unless
+/// computing elsewhere saves more than the latency of a copy.
+fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
+    let fastest = |unit: usize, set: DeviceSet| {
+        let by_time = |a: &DeviceId, b: &DeviceId| {
+            let (a, b) = (costs.compute(unit, *a), costs.compute(unit, *b));
+            a.total_cmp(&b)
+        };
+        set.iter().min_by(by_time).unwrap_or(DeviceId::FIRST)
+    };
+    let units = || candidates.iter().copied().enumerate();
+    let on_one = |device: Option<DeviceId>| -> Vec<DeviceId> {
+        let at = |(unit, set): (usize, DeviceSet)| match device {
+            Some(device) if set.contains(device) => device,
+            _ => fastest(unit, set),
+        };
+        units().map(at).collect()
+    };
+    let mut last = DeviceId::FIRST;
+    let followed = units().map(|(unit, set)| {
+        let best = fastest(unit, set);
+        let saved = costs.compute(unit, last) - costs.compute(unit, best);
+        if !set.contains(last) || saved > costs.crossing(last, best) {
+            last = best;
+        }
+        last
+    });
+    let followed: Vec<DeviceId> = followed.collect();
+    let starts = std::iter::once(None).chain(DeviceId::all(n_devices).map(Some));
+    let mut best: Option<(f64, Vec<DeviceId>)> = None;
+    for mut devices in starts.map(on_one).chain([followed]) {
+        improve(costs, candidates, &mut devices);
+        let total = costs.total(&devices);
+        if best.as_ref().is_none_or(|(least, _)| total < *least) {
+            best = Some((total, devices));
+        }
+    }
+    best.map_or_else(Vec::new, |(_, devices)| devices)
+}
+
+/// Moves units one by one to devices where they take less time, until no move helps.
+fn improve(costs: &Costs<'_>, candidates: &[DeviceSet], devices: &mut [DeviceId]) {
+    for _ in 0..ROUNDS {
+        let mut moved = false;
+        for (unit, set) in candidates.iter().enumerate() {
+            let Some(&before) = devices.get(unit) else {
+                continue;
+            };
+            let (mut best, mut least) = (before, costs.around(unit, devices));
+            for device in set.iter().filter(|&device| device != before) {
+                devices[unit] = device;
+                let time = costs.around(unit, devices);
+                if time < least {
+                    (best, least) = (device, time);
+                }
+            }
+            devices[unit] = best;
+            moved |= best != before;
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+fn owners(
+    graph: &Graph,
+    classes: &Classes,
+    chosen: &[DeviceId],
+    homes: &Homes,
+    rejected_pins: Vec<RejectedPin>,
+) -> Placement {
+    let mut of_class: Vec<Vec<Version>> = vec![Vec::new(); graph.storages().len()];
+    for (unit, &owner) in classes.units().iter().zip(chosen) {
+        let Some(versions) = of_class.get_mut(unit.class) else {
+            continue;
+        };
+        if versions.last().is_none_or(|version| version.owner != owner) {
+            let from = unit.positions.first().copied().unwrap_or_default();
+            versions.push(Version { from, owner });
+        }
+    }
+    let mut placement = Placement {
+        versions: Vec::with_capacity(of_class.len()),
+        homes: Vec::with_capacity(of_class.len()),
+        streamed: HashSet::new(),
+        rejected_pins,
+    };
+    for (id, storage) in graph.storage_ids().zip(graph.storages()) {
+        let class = classes.of(id).and_then(|class| of_class.get(class));
+        let mut versions = class.cloned().unwrap_or_default();
+        let fixed = matches!(storage.kind, StorageKind::Weight | StorageKind::State);
+        let home = match versions.last() {
+            Some(last) if !fixed => last.owner,
+            _ => homes.of(storage),
+        };
+        if versions.is_empty() {
+            versions.push(Version {
+                from: 0,
+                owner: home,
+            });
+        }
+        placement.versions.push(versions);
+        placement.homes.push(home);
+    }
+    placement
+}
+
+/// Weights of fewer bytes are kept on every device that reads them.
+const RESIDENT_BYTES: usize = 1 << 20;
+
+/// The weights that are uploaded in every run, with the devices: those that the user streams, and
+/// large ones that another device reads although their home supports all nodes that read them.
+fn streamed(
+    graph: &Graph,
+    liveness: &Liveness,
+    devices: &[Arc<dyn Backend>],
+    homes: &Homes,
+    placement: &Placement,
+) -> HashSet<(StorageId, DeviceId)> {
+    let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let Some(node) = graph.node(id) else { continue };
+        let Some(device) = placement.owner(node.output().storage, position) else {
+            continue;
+        };
+        for (operand, value) in node.inputs().enumerate() {
+            let storage = node.storage_of(value);
+            let away = storage.bytes >= RESIDENT_BYTES && homes.of(storage) != device;
+            if storage.kind == StorageKind::Weight && (away || homes.is_streamed(storage)) {
+                let uses = uses.entry((value.storage, device)).or_default();
+                uses.push(WeightUse { node, operand });
+            }
+        }
+    }
+    uses.retain(|&(id, device), uses| {
+        let (Some(storage), Some(backend)) = (
+            graph.storages().get(id.index()),
+            devices.get(device.index()),
+        ) else {
+            return false;
+        };
+        let home = devices.get(homes.of(storage).index());
+        let by_choice = home.is_some_and(|home| {
+            uses.iter()
+                .all(|weight_use| home.supports(weight_use.node) == Support::Yes)
+        });
+        (homes.is_streamed(storage) || by_choice) && backend.streams(storage, uses)
+    });
+    uses.into_keys().collect()
+}

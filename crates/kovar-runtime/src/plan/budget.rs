@@ -1,0 +1,158 @@
+//! Fits a graph into the budgets of the devices.
+
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+use kovar_core::{Graph, StorageKind};
+
+use super::error::CompileError;
+use super::memory_usage::{MemoryUsage, OverBudget};
+use crate::device::DeviceId;
+use crate::passes::{Passes, Policy};
+use crate::place::placement::Placement;
+use crate::place::{PlaceError, RejectedPin};
+use crate::plural::plural;
+use crate::session::{SessionCore, SessionError};
+
+/// Runs the passes over `graph` so that every device keeps its budget.
+///
+/// A device that would hold more than its budget first tries the same nodes without fusion, which
+/// makes storages live longer. If that does not help, it keeps as many of the first nodes as fit,
+/// and the others that other devices can run move to those devices.
+pub(super) fn fit_budgets(
+    graph: &Graph,
+    session: &SessionCore,
+    policy: &Policy,
+    usage: &MemoryUsage,
+) -> Result<Passes, CompileError> {
+    check_against_session(graph, session)?;
+    let mut fit = Fit {
+        graph,
+        session,
+        policy,
+        unfused: Policy {
+            fuse: false,
+            ..policy.clone()
+        },
+        usage,
+        without_arenas: usage.without_arenas(),
+        limits: vec![usize::MAX; session.devices.len()],
+        searches: vec![0; session.devices.len()],
+    };
+    let mut passes = fit.search()?;
+    report_rejected_pins(&passes.placement, policy)?;
+    passes.is_spilled = fit.limits.iter().any(|&limit| limit != usize::MAX);
+    Ok(passes)
+}
+
+/// Verifies that the session has the weights and states of `graph` as the graph has them.
+fn check_against_session(graph: &Graph, session: &SessionCore) -> Result<(), SessionError> {
+    session.weights().check(graph)?;
+    let states = session.states();
+    let mut storages = graph.storages().iter();
+    storages
+        .by_ref()
+        .filter(|storage| storage.kind == StorageKind::State)
+        .try_for_each(|storage| states.check(storage))
+}
+
+/// A search for the most nodes that each device can keep.
+struct Fit<'f> {
+    graph: &'f Graph,
+    session: &'f SessionCore,
+    policy: &'f Policy,
+    /// The same policy without fusion.
+    unfused: Policy,
+    usage: &'f MemoryUsage,
+    without_arenas: MemoryUsage,
+    /// By device, the position of the first node that it gives to others.
+    limits: Vec<usize>,
+    /// By device, how often its limit was searched for.
+    searches: Vec<usize>,
+}
+
+impl Fit<'_> {
+    fn search(&mut self) -> Result<Passes, CompileError> {
+        loop {
+            let passes = self.run(self.policy)?;
+            let Some((device, excess)) = self.over_budget(&passes, self.usage).into_iter().next()
+            else {
+                return Ok(passes);
+            };
+            if self.policy.fuse {
+                let unfused = self.run(&self.unfused)?;
+                if self.over_budget(&unfused, self.usage).is_empty() {
+                    return Ok(unfused);
+                }
+            }
+            tracing::debug!("{excess}");
+            self.limit(device, excess, passes.liveness.nodes().len())?;
+        }
+    }
+
+    /// Lowers the limit of a device to the most nodes with which it keeps its budget. The first
+    /// search of a device leaves out the arenas that the session has, so that a graph that fitted
+    /// once fits again; the second one counts them; a third one is an error.
+    fn limit(
+        &mut self,
+        device: DeviceId,
+        excess: OverBudget,
+        n_nodes: usize,
+    ) -> Result<(), CompileError> {
+        let at = device.index();
+        let usage = match self.searches[at] {
+            0 => &self.without_arenas,
+            1 => self.usage,
+            _ => return Err(excess.into()),
+        };
+        let (mut kept, mut too_many) = (0, self.limits[at].min(n_nodes));
+        while kept + 1 < too_many {
+            self.limits[at] = kept.midpoint(too_many);
+            let over = self.over_budget(&self.run(self.policy)?, usage);
+            if over.iter().all(|(other, _)| *other != device) {
+                kept = self.limits[at];
+            } else {
+                too_many = self.limits[at];
+            }
+        }
+        self.limits[at] = kept;
+        self.searches[at] += 1;
+        Ok(())
+    }
+
+    fn run(&self, policy: &Policy) -> Result<Passes, PlaceError> {
+        let (devices, homes): (&[Arc<dyn Backend>], _) =
+            (&self.session.devices, &self.session.homes);
+        Passes::run(self.graph, devices, homes, policy, &self.limits)
+    }
+
+    fn over_budget(&self, passes: &Passes, usage: &MemoryUsage) -> Vec<(DeviceId, OverBudget)> {
+        usage.over_budget(self.session, self.graph, passes)
+    }
+}
+
+/// Reports the pins that cannot be followed: as an error if pins are strict, otherwise as a warning
+/// for all pins that are rejected for the same reason.
+fn report_rejected_pins(placement: &Placement, policy: &Policy) -> Result<(), PlaceError> {
+    let all = placement.rejected_pins();
+    if let Some(rejected) = all.first().filter(|_| policy.strict) {
+        return Err(rejected.clone().into());
+    }
+    let alike = |a: &RejectedPin, b: &RejectedPin| {
+        (&a.wanted, a.op, &a.cause) == (&b.wanted, b.op, &b.cause)
+    };
+    for (at, rejected) in all.iter().enumerate() {
+        if all[..at].iter().any(|earlier| alike(earlier, rejected)) {
+            continue;
+        }
+        let later = all[at + 1..].iter();
+        match later.filter(|later| alike(later, rejected)).count() {
+            0 => tracing::warn!("{rejected}"),
+            more => tracing::warn!(
+                "{rejected}; the same holds for {}",
+                plural(more, "other pin")
+            ),
+        }
+    }
+    Ok(())
+}

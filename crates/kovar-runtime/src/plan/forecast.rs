@@ -1,0 +1,126 @@
+//! The memory that a plan takes, predicted before anything is allocated.
+
+use kovar_core::backend::Backend;
+use kovar_core::{Graph, Storage, StorageKind};
+
+use super::explain::NodeReport;
+use crate::device::DeviceId;
+use crate::passes::Passes;
+use crate::place::RejectedPin;
+use crate::schedule::Schedule;
+use crate::session::{DeviceUsage, SessionCore};
+
+/// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
+/// the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanMemory {
+    /// The device's id.
+    pub device: String,
+    /// Weights that the plan reads, in the device's form, in bytes.
+    pub weights: usize,
+    /// States, in bytes.
+    pub states: usize,
+    /// Inputs, temporaries, outputs and copies of other devices' states, in bytes.
+    pub arena: usize,
+    /// A lower bound of the arena, in bytes: the most that is needed at one time.
+    pub arena_lower_bound: usize,
+    /// What the device's queue holds for writes in flight, in bytes.
+    pub upload_ring: usize,
+    /// What the device's queue holds for reads in flight, in bytes.
+    pub readback: usize,
+    /// Outputs that the device has at the end of a run, in bytes.
+    pub outputs: usize,
+    /// Scratch memory and parameters of the compiled programs, in bytes; an estimate of the device
+    /// before they are compiled.
+    pub programs: usize,
+}
+
+/// A plan before anything is allocated.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// Device memory, by device.
+    pub memory: Vec<PlanMemory>,
+    /// Where each node runs and why, in program order.
+    pub nodes: Vec<NodeReport>,
+    /// The segments and the copies between them.
+    pub schedule: Schedule,
+    /// The pins that could not be followed.
+    pub rejected_pins: Vec<RejectedPin>,
+    /// Whether a device gave nodes to others to keep its budget.
+    pub is_spilled: bool,
+    /// What the session holds once this plan and the plans that were forecast before it are
+    /// compiled, by device, without the memory of compiled programs.
+    pub held: Vec<DeviceUsage>,
+}
+
+/// The memory of a plan, by device.
+pub(super) fn plan_memory(
+    session: &SessionCore,
+    graph: &Graph,
+    passes: &Passes,
+) -> Vec<PlanMemory> {
+    let weights = session.weights();
+    let uses = passes.weight_uses(graph);
+    let each = DeviceId::all(session.devices.len()).zip(&session.devices);
+    each.zip(passes.memory.arenas())
+        .map(|((device, backend), arena)| {
+            let here = uses.iter().filter(|weight| weight.device == device);
+            let weights = here
+                .map(|weight| weights.bytes_of(weight, backend.as_ref()))
+                .sum();
+            let states = states(graph, passes, device).map(|(_, bytes)| bytes).sum();
+            // A device that holds nothing transfers nothing.
+            let used = weights + states + arena.bytes() > 0;
+            PlanMemory {
+                device: backend.info().id.clone(),
+                weights,
+                states,
+                arena: arena.bytes(),
+                arena_lower_bound: arena.lower_bound,
+                upload_ring: if used { backend.upload_ring_bytes() } else { 0 },
+                readback: if used { backend.readback_bytes() } else { 0 },
+                outputs: kept(graph, passes, StorageKind::Output, device)
+                    .map(|storage| storage.bytes)
+                    .sum(),
+                programs: scratch_bytes(graph, passes, device, backend.as_ref()),
+            }
+        })
+        .collect()
+}
+
+/// The device's estimate of the scratch memory of its programs, in bytes.
+fn scratch_bytes(graph: &Graph, passes: &Passes, device: DeviceId, backend: &dyn Backend) -> usize {
+    let segments = passes.schedule.segments.iter();
+    let nodes = segments.filter(|segment| segment.device == device);
+    let nodes = nodes.flat_map(|segment| &segment.nodes);
+    let nodes = nodes.filter_map(|&id| graph.node(id));
+    nodes
+        .map(|node| backend.scratch_bytes(node))
+        .max()
+        .unwrap_or(0)
+}
+
+/// The states that have their homes on a device, with their sizes in bytes.
+pub(super) fn states<'g>(
+    graph: &'g Graph,
+    passes: &Passes,
+    device: DeviceId,
+) -> impl Iterator<Item = (&'g str, usize)> {
+    kept(graph, passes, StorageKind::State, device)
+        .map(|storage| (storage.name.as_str(), storage.bytes.max(1)))
+}
+
+/// The storages of a kind that are on a device after a run.
+fn kept<'g>(
+    graph: &'g Graph,
+    passes: &Passes,
+    kind: StorageKind,
+    device: DeviceId,
+) -> impl Iterator<Item = &'g Storage> {
+    let storages = graph.storage_ids().zip(graph.storages());
+    storages
+        .filter(move |(id, storage)| {
+            storage.kind == kind && passes.placement.home(*id) == Some(device)
+        })
+        .map(|(_, storage)| storage)
+}

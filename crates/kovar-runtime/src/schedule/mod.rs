@@ -1,0 +1,17 @@
+//! What each device runs, which bytes cross between devices and when, and where each storage lies
+//! in memory.
+
+pub(crate) mod fusion;
+pub(crate) mod memory;
+mod packing;
+mod scheduler;
+mod segment;
+mod transfer;
+mod weight_uses;
+
+pub(crate) use scheduler::{SegmentLimits, schedule};
+pub use segment::{Action, Replica, Schedule, Segment, Upload};
+pub use transfer::{Copy, Limit};
+pub(crate) use weight_uses::{WeightUses, weight_uses};
+
+pub use crate::place::liveness::Lifetime;

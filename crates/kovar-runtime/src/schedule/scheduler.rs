@@ -1,0 +1,275 @@
+//! Cuts the needed nodes into segments and plans the copies between devices.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+
+use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind};
+
+use super::segment::{Replica, Schedule, Segment, Upload};
+use super::transfer::{Limit, StorageReplicas};
+use crate::device::DeviceId;
+use crate::place::layer_of;
+use crate::place::liveness::{Lifetime, Liveness, writes_whole_span};
+use crate::place::placement::Placement;
+
+/// Where segments have to end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SegmentLimits<'l> {
+    /// The most nodes of a segment.
+    pub(crate) max_nodes: Option<NonZeroUsize>,
+    /// Nodes that begin a segment, in program order.
+    pub(crate) starts: &'l [NodeId],
+}
+
+/// Cuts the needed nodes into the longest segments that `limits` allows, and plans the copies. Each
+/// segment runs on the device that owns what it writes. A layer of streamed weights begins a
+/// segment.
+pub(crate) fn schedule(
+    graph: &Graph,
+    liveness: &Liveness,
+    placement: &Placement,
+    limits: SegmentLimits<'_>,
+) -> Schedule {
+    let mut scheduler = Scheduler::new(graph, placement);
+    let mut starts = limits.starts.iter().peekable();
+    for (position, &id) in liveness.nodes().iter().enumerate() {
+        let Some(node) = graph.node(id) else { continue };
+        // The node of a start may not be needed; then the next one begins a segment.
+        let mut starts_here = false;
+        while starts.next_if(|&&start| start <= id).is_some() {
+            starts_here = true;
+        }
+        let device = placement.owner(node.output().storage, position);
+        let device = device.unwrap_or(DeviceId::FIRST);
+        let layer = scheduler.streamed_layer(node, device);
+        scheduler.add_to_segment(id, position, device, layer, |segment| {
+            let is_full = limits
+                .max_nodes
+                .is_some_and(|most| segment.nodes.len() >= most.get());
+            starts_here || is_full
+        });
+        if let Some(layer) = layer {
+            scheduler.stream(node, layer, device);
+        }
+        scheduler.access(node, position, device);
+    }
+    scheduler.return_home();
+    scheduler.finish(liveness.nodes().len().saturating_sub(1))
+}
+
+struct Scheduler<'g> {
+    graph: &'g Graph,
+    placement: &'g Placement,
+    schedule: Schedule,
+    /// By segment, the positions of its first and last node.
+    extents: Vec<(usize, usize)>,
+    /// By storage, which bytes are valid on which device.
+    storages: Vec<StorageReplicas>,
+    /// By storage and device, the index in the schedule's replicas.
+    replicas: HashMap<(StorageId, DeviceId), usize>,
+    streams: Streams<'g>,
+}
+
+/// The streamed weights so far.
+#[derive(Default)]
+struct Streams<'g> {
+    /// The layer that the last segment streams, if it streams any.
+    segment_layer: Option<&'g str>,
+    /// By device, the previous and the current layer, each with its first segment.
+    layers: HashMap<DeviceId, [Option<(&'g str, usize)>; 2]>,
+    uploaded: HashSet<(StorageId, DeviceId)>,
+}
+
+impl<'g> Scheduler<'g> {
+    fn new(graph: &'g Graph, placement: &'g Placement) -> Self {
+        let storages = graph.storage_ids().zip(graph.storages());
+        let storages = storages.map(|(id, storage)| {
+            let home = placement.home(id).unwrap_or(DeviceId::FIRST);
+            StorageReplicas::before_run(storage.kind, storage.bytes, home)
+        });
+        Self {
+            graph,
+            placement,
+            schedule: Schedule::default(),
+            extents: Vec::new(),
+            storages: storages.collect(),
+            replicas: HashMap::new(),
+            streams: Streams::default(),
+        }
+    }
+
+    fn home(&self, storage: StorageId) -> DeviceId {
+        self.placement.home(storage).unwrap_or(DeviceId::FIRST)
+    }
+
+    /// The layer whose weights a node streams to its device, if it streams any.
+    fn streamed_layer(&self, node: NodeRef<'g>, device: DeviceId) -> Option<&'g str> {
+        let mut inputs = node.inputs();
+        let streamed = inputs.find(|value| self.placement.is_streamed(value.storage, device))?;
+        let name = &node.storage_of(streamed).name;
+        Some(layer_of(name).unwrap_or(name))
+    }
+
+    /// Adds a node to the last segment, or to a new one if the device changes, `must_end` says so,
+    /// or the node streams another layer: a segment streams one layer.
+    fn add_to_segment(
+        &mut self,
+        id: NodeId,
+        position: usize,
+        device: DeviceId,
+        layer: Option<&'g str>,
+        must_end: impl Fn(&Segment) -> bool,
+    ) {
+        let streaming = self.streams.segment_layer;
+        let fits_layer = layer.is_none() || streaming.is_none() || layer == streaming;
+        match self
+            .schedule
+            .segments
+            .last_mut()
+            .zip(self.extents.last_mut())
+        {
+            Some((segment, extent))
+                if segment.device == device && fits_layer && !must_end(segment) =>
+            {
+                segment.nodes.push(id);
+                extent.1 = position;
+            }
+            _ => {
+                self.schedule.segments.push(Segment {
+                    device,
+                    nodes: vec![id],
+                    groups: Vec::new(),
+                });
+                self.extents.push((position, position));
+                self.streams.segment_layer = None;
+            }
+        }
+    }
+
+    /// Plans the uploads of the streamed weights that a node of the last segment reads.
+    fn stream(&mut self, node: NodeRef<'g>, layer: &'g str, device: DeviceId) {
+        let segment = self.extents.len() - 1;
+        self.streams.segment_layer = Some(layer);
+        let [before, current] = self.streams.layers.entry(device).or_default();
+        if current.is_none_or(|(name, _)| name != layer) {
+            *before = current.replace((layer, segment));
+        }
+        let before = before.map_or(segment, |(_, first)| first);
+        for value in node.inputs() {
+            let weight = value.storage;
+            if self.placement.is_streamed(weight, device)
+                && self.streams.uploaded.insert((weight, device))
+            {
+                self.schedule.uploads.push(Upload {
+                    weight,
+                    device,
+                    before,
+                });
+            }
+        }
+    }
+
+    /// Notes what a node of the last segment reads and writes, and plans the copies that it needs.
+    fn access(&mut self, node: NodeRef<'g>, position: usize, device: DeviceId) {
+        let segment = self.extents.len() - 1;
+        for (i, input) in node.inputs().enumerate() {
+            self.touch(input.storage, device, position);
+            let kind = node.storage_of(input).kind;
+            if !matches!(kind, StorageKind::Weight | StorageKind::Input)
+                && let Some(replicas) = self.storages.get_mut(input.storage.index())
+            {
+                let needed = (input.byte_span(), Limit::of(node, i, input));
+                let copies = &mut self.schedule.copies;
+                replicas.fetch(input.storage, needed, device, segment, copies);
+            }
+        }
+        for value in node.writes() {
+            self.touch(value.storage, device, position);
+            let Some(replicas) = self.storages.get_mut(value.storage.index()) else {
+                continue;
+            };
+            let span = value.byte_span();
+            if !writes_whole_span(node) {
+                let copies = &mut self.schedule.copies;
+                let needed = (span.clone(), None);
+                replicas.fetch(value.storage, needed, device, segment, copies);
+            }
+            replicas.write(span, device, segment);
+        }
+    }
+
+    /// Plans the copies that bring states and outputs to their homes after the last segment.
+    fn return_home(&mut self) {
+        let end = self.schedule.segments.len();
+        for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
+            let home = self.home(id);
+            if matches!(storage.kind, StorageKind::State | StorageKind::Output)
+                && let Some(replicas) = self.storages.get_mut(id.index())
+            {
+                let needed = (0..storage.bytes, None);
+                replicas.fetch(id, needed, home, end, &mut self.schedule.copies);
+            }
+        }
+    }
+
+    /// Extends the lifetime of a replica to a position.
+    fn touch(&mut self, storage: StorageId, device: DeviceId, position: usize) {
+        let replicas = &mut self.schedule.replicas;
+        let at = *self.replicas.entry((storage, device)).or_insert_with(|| {
+            replicas.push(Replica {
+                storage,
+                device,
+                lifetime: Lifetime {
+                    start: position,
+                    end: position,
+                },
+            });
+            replicas.len() - 1
+        });
+        if let Some(replica) = replicas.get_mut(at) {
+            replica.lifetime.start = replica.lifetime.start.min(position);
+            replica.lifetime.end = replica.lifetime.end.max(position);
+        }
+    }
+
+    /// Extends the lifetimes of replicas to the copies, the uploads, and the begin or end of the
+    /// run, whose last node is at position `last`.
+    fn finish(mut self, last: usize) -> Schedule {
+        for at in 0..self.schedule.copies.len() {
+            let copy = &self.schedule.copies[at];
+            let (storage, from, to) = (copy.storage, copy.from, copy.to);
+            let needed = self
+                .extents
+                .get(copy.before)
+                .map_or(last, |extent| extent.0);
+            let made = copy.after.and_then(|segment| self.extents.get(segment));
+            let made = made.map_or(0, |extent| extent.1);
+            self.touch(storage, to, needed);
+            self.touch(storage, from, made);
+        }
+        for at in 0..self.schedule.uploads.len() {
+            let upload = self.schedule.uploads[at];
+            let queued = self.extents.get(upload.before).map_or(0, |extent| extent.0);
+            self.touch(upload.weight, upload.device, queued);
+        }
+        for replica in &mut self.schedule.replicas {
+            let storage = self.graph.storages().get(replica.storage.index());
+            let kind = storage.map(|storage| storage.kind);
+            let home = self.placement.home(replica.storage);
+            let at_home = home.unwrap_or(DeviceId::FIRST) == replica.device;
+            let streamed = self.placement.is_streamed(replica.storage, replica.device);
+            let whole_run = match kind {
+                Some(StorageKind::Weight) => !streamed,
+                Some(StorageKind::State) => at_home,
+                _ => false,
+            };
+            if whole_run || kind == Some(StorageKind::Input) {
+                replica.lifetime.start = 0;
+            }
+            if whole_run || (kind == Some(StorageKind::Output) && at_home) {
+                replica.lifetime.end = last;
+            }
+        }
+        self.schedule
+    }
+}

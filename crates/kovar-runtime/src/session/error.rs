@@ -1,0 +1,192 @@
+//! Why a session cannot do what it was asked to.
+
+use kovar_core::error::DeviceError;
+use kovar_core::{DType, Dims};
+
+use crate::device::DeviceSet;
+use crate::run::ActionError;
+use crate::violation::Violation;
+
+/// The calling thread still holds the outputs of a run of the session.
+#[derive(Debug)]
+pub(crate) struct Busy;
+
+/// Why a session cannot do what it was asked to.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// A session without a device.
+    #[error("a session needs a device, none was given")]
+    NoDevices,
+    /// Two devices of the same id.
+    #[error("two devices have the id `{id}`")]
+    DuplicateDevice {
+        /// The id.
+        id: String,
+    },
+    /// More devices than a session can have.
+    #[error("a session can have {max} devices, {found} were given", max = DeviceSet::MAX)]
+    TooManyDevices {
+        /// Devices given.
+        found: usize,
+    },
+    /// A home on a device that the session does not have.
+    #[error("weights or states have their home on device {device}, the session has {devices}")]
+    NoHome {
+        /// The position of the home.
+        device: usize,
+        /// How many devices the session has.
+        devices: usize,
+    },
+    /// A second weight of the same name.
+    #[error("the session already has a weight named `{name}`")]
+    DuplicateWeight {
+        /// The name.
+        name: String,
+    },
+    /// A weight of more than 6 dims, too many elements or rows of partial blocks.
+    #[error("weight `{name}` cannot be {dtype} {dims:?}")]
+    WeightShape {
+        /// The weight's name.
+        name: String,
+        /// Its dtype.
+        dtype: DType,
+        /// Its dims as given.
+        dims: Vec<usize>,
+    },
+    /// A weight whose bytes do not have the size of its dtype and dims.
+    #[error("weight `{name}`, {dtype} {dims}, takes {expected} bytes, {found} were given")]
+    WeightSize {
+        /// The weight's name.
+        name: String,
+        /// Its dtype.
+        dtype: DType,
+        /// Its dims.
+        dims: Dims,
+        /// Bytes that they take.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
+    /// A weight that the session lacks.
+    #[error("the session has no weight named `{name}`")]
+    MissingWeight {
+        /// The weight's name.
+        name: String,
+    },
+    /// A weight that the session has with another dtype or other dims.
+    #[error(
+        "the graph takes weight `{name}` as {wanted_dtype} {wanted}, the session has it as \
+         {found_dtype} {found}"
+    )]
+    WeightMismatch {
+        /// The weight's name.
+        name: String,
+        /// The graph's dtype.
+        wanted_dtype: DType,
+        /// The graph's dims.
+        wanted: Dims,
+        /// The session's dtype.
+        found_dtype: DType,
+        /// The session's dims.
+        found: Dims,
+    },
+    /// A state that another plan of the session has with another dtype or other dims.
+    #[error(
+        "the graph has state `{name}` as {wanted_dtype} {wanted}, an earlier plan of the session \
+         has it as {found_dtype} {found}"
+    )]
+    StateMismatch {
+        /// The state's name.
+        name: String,
+        /// The graph's dtype.
+        wanted_dtype: DType,
+        /// The graph's dims.
+        wanted: Dims,
+        /// The earlier plan's dtype.
+        found_dtype: DType,
+        /// The earlier plan's dims.
+        found: Dims,
+    },
+    /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
+    #[error(
+        "state `{storage}` takes {bytes} bytes beside {others} bytes of other states, {device} has \
+         {memory} bytes of memory; a smaller context takes less"
+    )]
+    StatesTooLarge {
+        /// The storage's name.
+        storage: String,
+        /// Its size.
+        bytes: usize,
+        /// The size of the states made before it.
+        others: usize,
+        /// The device's id.
+        device: String,
+        /// The device's memory.
+        memory: u64,
+    },
+    /// A state larger than the largest buffer of its device.
+    #[error("`{name}` takes {bytes} bytes, the largest buffer of {device} has {max}")]
+    StateExceedsBuffer {
+        /// The state's name.
+        name: String,
+        /// Its size.
+        bytes: usize,
+        /// The device's id.
+        device: String,
+        /// The largest buffer of the device.
+        max: usize,
+    },
+    /// A state that no compiled plan has.
+    #[error("the session has no state named `{name}`")]
+    UnknownState {
+        /// The name.
+        name: String,
+    },
+    /// Bytes that do not have a state's size.
+    #[error("state `{name}` has {expected} bytes, {found} were given")]
+    StateSize {
+        /// The state's name.
+        name: String,
+        /// Its size.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
+    /// Bytes that a state does not have.
+    #[error("state `{name}` has {bytes} bytes, not {len} from byte {start} on")]
+    StateRange {
+        /// The state's name.
+        name: String,
+        /// Its size.
+        bytes: usize,
+        /// The first byte asked for.
+        start: usize,
+        /// Bytes asked for.
+        len: usize,
+    },
+    /// A plan that breaks an invariant: a defect of a pass.
+    #[error("the plan is wrong: {0}")]
+    Invalid(#[from] Violation),
+    /// The calling thread still holds the outputs of a run of this session.
+    #[error("this thread still holds the outputs of the last run; drop them first")]
+    Busy,
+    /// A device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl From<Busy> for SessionError {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl From<ActionError> for SessionError {
+    fn from(error: ActionError) -> Self {
+        match error {
+            ActionError::Invalid(violation) => violation.into(),
+            ActionError::Device(error) => error.into(),
+        }
+    }
+}
