@@ -1,5 +1,9 @@
 //! Devices of a session, by position.
 
+use std::sync::Arc;
+
+use kovar_core::backend::Backend;
+
 /// A device of a session, by its position in the session's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(usize);
@@ -67,5 +71,31 @@ impl DeviceSet {
     /// The devices, in the session's order.
     pub fn iter(self) -> impl Iterator<Item = DeviceId> {
         DeviceId::all(Self::MAX).filter(move |&device| self.contains(device))
+    }
+}
+
+/// The devices of a session, in its order.
+pub(crate) trait Devices {
+    /// The devices with their positions.
+    fn numbered(&self) -> impl Iterator<Item = (DeviceId, &dyn Backend)>;
+
+    /// The device at a position.
+    fn at(&self, device: DeviceId) -> Option<&dyn Backend>;
+
+    /// The id of the device at a position, for text.
+    fn name(&self, device: DeviceId) -> &str;
+}
+
+impl Devices for [Arc<dyn Backend>] {
+    fn numbered(&self) -> impl Iterator<Item = (DeviceId, &dyn Backend)> {
+        DeviceId::all(self.len()).zip(self.iter().map(AsRef::as_ref))
+    }
+
+    fn at(&self, device: DeviceId) -> Option<&dyn Backend> {
+        self.get(device.index()).map(AsRef::as_ref)
+    }
+
+    fn name(&self, device: DeviceId) -> &str {
+        self.at(device).map_or("?", |device| &device.info().id)
     }
 }

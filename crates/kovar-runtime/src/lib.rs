@@ -34,10 +34,10 @@ mod violation;
 
 pub use bytes::RangeSet;
 pub use device::{DeviceId, DeviceSet};
-pub use passes::{Policy, place_layers, place_states};
+pub use passes::{place_layers, place_states};
 pub use place::{
-    Homes, Pattern, Pin, PinConflict, PlaceError, Preference, Refusal, Refusals, RejectedPin,
-    Thresholds, layer_of,
+    Homes, Pattern, Pin, PinConflict, PlaceError, Policy, Preference, Refusal, Refusals,
+    RejectedPin, Thresholds, layer_of,
 };
 pub use plan::{
     CompileError, Forecast, Forecaster, FusedIn, HostSlice, NodeKernel, NodeReport,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
-use super::{Passes, Policy};
-use crate::device::DeviceId;
-use crate::place::{Homes, PlaceError, layer_of};
+use super::Passes;
+use crate::device::{DeviceId, Devices};
+use crate::place::{Homes, Inputs, PlaceError, Policy, layer_of};
 use crate::schedule::memory::{grow_arena, staging_bytes};
 
 /// How often homes are chosen again. The reserved bytes only grow, and nearly always suffice in the
@@ -63,7 +63,13 @@ pub fn place_layers(
         chosen = fill(first, devices, homes.clone(), &reserved);
         let mut enough = true;
         for graph in graphs {
-            let passes = Passes::run(graph, devices, &chosen, policy, &[])?;
+            let passes = Passes::run(Inputs {
+                graph,
+                devices,
+                homes: &chosen,
+                policy,
+                limits: &[],
+            })?;
             for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
                 let before = reserved.arena.clone();
                 grow_arena(&mut reserved.arena, &arena.chunks);
@@ -100,8 +106,7 @@ fn fill(
         .map(|device| {
             let taken = reserved.get(device.index()).map_or(0, Reserved::bytes);
             let budget = homes.budget_of(device)?.saturating_sub(taken);
-            let backend = devices.get(device.index())?;
-            Some(budget.saturating_sub(staging_bytes(backend.as_ref())))
+            Some(budget.saturating_sub(staging_bytes(devices.at(device)?)))
         })
         .collect();
     let (uses, rules) = (uses(graph), homes.clone());

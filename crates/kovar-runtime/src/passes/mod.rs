@@ -1,25 +1,20 @@
 //! Runs the passes over a graph, and chooses the homes of weights and states by their results.
 
 mod layers;
-mod policy;
 mod states;
 
-use std::sync::Arc;
-
 use kovar_core::Graph;
-use kovar_core::backend::Backend;
 
 use crate::check;
 use crate::place::classes::{Classes, classify};
 use crate::place::liveness::{self, Liveness};
-use crate::place::placement::{self, Placement, Rules};
-use crate::place::{Homes, PlaceError};
+use crate::place::placement::{Placement, place};
+use crate::place::{Inputs, PlaceError};
 use crate::rates::Times;
 use crate::schedule::memory::{self, MemoryPlan};
-use crate::schedule::{Schedule, SegmentLimits, WeightUses, fusion, schedule, weight_uses};
+use crate::schedule::{Schedule, WeightUses, fusion, schedule, weight_uses};
 
 pub use layers::place_layers;
-pub use policy::Policy;
 pub use states::place_states;
 
 /// The results of the passes.
@@ -36,52 +31,32 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    /// Runs the passes. Each device gets nodes before its position in `limits` only, but for nodes
-    /// that are pinned there and those that no other device supports; a device without an entry has
-    /// no limit.
-    pub(crate) fn run(
-        graph: &Graph,
-        devices: &[Arc<dyn Backend>],
-        homes: &Homes,
-        policy: &Policy,
-        limits: &[usize],
-    ) -> Result<Self, PlaceError> {
-        let liveness = liveness::analyse(graph)?;
-        let classes = classify(graph, &liveness, devices)?;
-        let rules = Rules {
-            homes,
-            rates: &policy.rates,
-            preference: policy.preference,
-            thresholds: policy.thresholds,
-            limits,
-        };
-        let placement = placement::place(graph, &liveness, &classes, devices, &rules);
-        let segment_limits = SegmentLimits {
-            max_nodes: policy.max_segment_nodes,
-            starts: &policy.segment_starts,
-        };
-        let mut schedule = schedule(graph, &liveness, &placement, segment_limits);
-        if policy.fuse {
-            fusion::fuse(graph, &liveness, devices, &mut schedule);
+    pub(crate) fn run(inputs: Inputs<'_>) -> Result<Self, PlaceError> {
+        let liveness = liveness::analyse(inputs.graph)?;
+        let classes = classify(inputs, &liveness)?;
+        let placement = place(inputs, &liveness, &classes);
+        let mut schedule = schedule(inputs, &liveness, &placement);
+        if inputs.policy.fuse {
+            fusion::fuse(inputs, &liveness, &mut schedule);
         }
-        let reuse = policy.reuse_memory;
-        let memory = memory::plan(graph, &liveness, &placement, &schedule, devices, reuse)?;
+        let memory = memory::plan(inputs, &liveness, &placement, &schedule)?;
         let passes = Self {
             liveness,
             classes,
             placement,
             schedule,
             memory,
-            times: Times::new(&policy.rates, devices),
+            times: Times::new(&inputs.policy.rates, inputs.devices),
             is_spilled: false,
         };
-        if policy.check_plan {
-            passes.check(graph, devices)?;
+        if inputs.policy.check_plan {
+            passes.check(inputs)?;
         }
         Ok(passes)
     }
 
-    fn check(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> Result<(), PlaceError> {
+    fn check(&self, inputs: Inputs<'_>) -> Result<(), PlaceError> {
+        let graph = inputs.graph;
         let Self {
             liveness,
             placement,
@@ -90,7 +65,7 @@ impl Passes {
             ..
         } = self;
         check::check_segments(graph, liveness, placement, schedule)?;
-        check::check_groups(graph, schedule, devices)?;
+        check::check_groups(graph, schedule, inputs.devices)?;
         check::check_memory(graph, placement, schedule, memory)?;
         check::check_flow(graph, liveness, placement, schedule, memory)?;
         Ok(())

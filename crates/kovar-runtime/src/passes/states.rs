@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageId, StorageKind};
 
-use super::{Passes, Policy};
+use super::Passes;
 use crate::device::DeviceId;
-use crate::place::{Homes, PlaceError};
+use crate::place::{Homes, Inputs, PlaceError, Policy};
 
 /// Moves the home of each state of `graph` to the device on which all nodes that read it run, so
 /// that it does not cross a link in every run. Pinned states, and states that several devices read,
@@ -24,7 +24,13 @@ pub fn place_states(
     if devices.len() < 2 {
         return Ok(homes);
     }
-    let passes = Passes::run(graph, devices, &homes, policy, &[])?;
+    let passes = Passes::run(Inputs {
+        graph,
+        devices,
+        homes: &homes,
+        policy,
+        limits: &[],
+    })?;
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
         if storage.kind != StorageKind::State || homes.pin_of(storage).is_some() {
             continue;

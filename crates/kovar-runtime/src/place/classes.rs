@@ -14,8 +14,9 @@ use kovar_core::backend::{Backend, Support};
 use kovar_core::{Graph, NodeId, NodeRef, StorageId};
 
 use super::error::{PlaceError, Refusal, Refusals};
+use super::inputs::Inputs;
 use super::liveness::Liveness;
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::{DeviceId, DeviceSet, Devices};
 
 /// Consecutive writers of one class that one device runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,9 +76,7 @@ impl Classes {
             let storages = graph.storages().iter().zip(&self.of_storage);
             let members = storages.filter(|(_, class)| **class == unit.class);
             let members: Vec<&str> = members.map(|(storage, _)| storage.name.as_str()).collect();
-            let able = unit.devices.iter();
-            let able = able.filter_map(|device| devices.get(device.index()));
-            let able: Vec<&str> = able.map(|device| device.info().id.as_str()).collect();
+            let able: Vec<&str> = unit.devices.iter().map(|id| devices.name(id)).collect();
             let _ = writeln!(
                 text,
                 "  {i}: {} by {:?} on {}",
@@ -95,11 +94,8 @@ impl Classes {
 /// # Errors
 /// [`PlaceError::Unsupported`] for the first needed node that no device supports, with the
 /// reasons of all devices.
-pub fn classify(
-    graph: &Graph,
-    liveness: &Liveness,
-    devices: &[Arc<dyn Backend>],
-) -> Result<Classes, PlaceError> {
+pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classes, PlaceError> {
+    let graph = inputs.graph;
     let mut parents: Vec<usize> = (0..graph.storages().len()).collect();
     for node in liveness.nodes().iter().filter_map(|&id| graph.node(id)) {
         let output = root(&mut parents, node.output().storage.index());
@@ -116,7 +112,7 @@ pub fn classify(
     // By class, its last unit.
     let mut open: Vec<Option<usize>> = vec![None; of_storage.len()];
     for (position, &id) in liveness.nodes().iter().enumerate() {
-        let supporting = supporting(graph, id, devices)?;
+        let supporting = supporting(inputs, id)?;
         let output = graph.nodes().get(id.index()).map(|node| node.output);
         let storage = output.and_then(|output| Some(graph.value(output).ok()?.storage.index()));
         let class = storage.and_then(|at| of_storage.get(at).copied());
@@ -161,17 +157,13 @@ fn root(parents: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-fn supporting(
-    graph: &Graph,
-    id: NodeId,
-    devices: &[Arc<dyn Backend>],
-) -> Result<DeviceSet, PlaceError> {
+fn supporting(inputs: Inputs<'_>, id: NodeId) -> Result<DeviceSet, PlaceError> {
     let mut supporting = DeviceSet::default();
     let mut refusals = Vec::new();
-    let Some(node) = graph.node(id) else {
+    let Some(node) = inputs.graph.node(id) else {
         return Ok(DeviceSet::only(DeviceId::FIRST));
     };
-    for (device, backend) in DeviceId::all(devices.len()).zip(devices) {
+    for (device, backend) in inputs.devices.numbered() {
         match backend.supports(node) {
             Support::Yes => supporting.insert(device),
             Support::No(reason) => refusals.push(Refusal {

@@ -2,15 +2,13 @@
 //! the launch of each segment.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use kovar_core::backend::Backend;
-use kovar_core::{Graph, StorageId, StorageKind};
+use kovar_core::{StorageId, StorageKind};
 
 use super::classes::Classes;
-use super::homes::Homes;
+use super::inputs::Inputs;
 use super::liveness::{Liveness, writes_whole_span};
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::rates::Times;
 
 /// Where a version of a storage is made or read.
@@ -54,25 +52,23 @@ pub(crate) struct Costs<'t> {
 
 impl<'t> Costs<'t> {
     pub(crate) fn new(
-        graph: &Graph,
+        inputs: Inputs<'_>,
         liveness: &Liveness,
-        devices: &[Arc<dyn Backend>],
         classes: &Classes,
-        homes: &Homes,
         times: &'t Times,
     ) -> Self {
-        let n_units = classes.units().len();
+        let (n_units, n_devices) = (classes.units().len(), inputs.devices.len());
         let mut costs = Self {
-            n_devices: devices.len(),
+            n_devices,
             times,
-            compute: vec![f64::INFINITY; n_units * devices.len()],
+            compute: vec![f64::INFINITY; n_units * n_devices],
             flows: Vec::new(),
             flows_of: vec![Vec::new(); n_units],
             boundaries: Vec::new(),
             boundaries_of: vec![Vec::new(); n_units],
         };
-        costs.add_compute(graph, liveness, devices, classes, homes);
-        costs.add_flows(graph, liveness, classes, homes);
+        costs.add_compute(inputs, liveness, classes);
+        costs.add_flows(inputs, liveness, classes);
         costs
     }
 
@@ -104,26 +100,22 @@ impl<'t> Costs<'t> {
     }
 
     /// Adds the time of the nodes of each unit, and of the upload of weights with other homes.
-    fn add_compute(
-        &mut self,
-        graph: &Graph,
-        liveness: &Liveness,
-        devices: &[Arc<dyn Backend>],
-        classes: &Classes,
-        homes: &Homes,
-    ) {
-        let slots = self.compute.chunks_mut(devices.len().max(1));
-        for (unit, times) in classes.units().iter().zip(slots) {
+    fn add_compute(&mut self, inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) {
+        let (homes, n_devices) = (inputs.homes, self.n_devices.max(1));
+        for (unit, times) in classes
+            .units()
+            .iter()
+            .zip(self.compute.chunks_mut(n_devices))
+        {
             for device in unit.devices.iter() {
                 if let Some(time) = times.get_mut(device.index()) {
                     *time = 0.0;
                 }
             }
-            for (_, node) in unit.nodes(graph, liveness) {
-                let each = DeviceId::all(devices.len()).zip(devices);
-                for (time, (device, backend)) in times.iter_mut().zip(each) {
+            for (_, node) in unit.nodes(inputs.graph, liveness) {
+                for (time, (device, backend)) in times.iter_mut().zip(inputs.devices.numbered()) {
                     if time.is_finite() {
-                        *time += self.times.node(device, backend.as_ref(), node);
+                        *time += self.times.node(device, backend, node);
                     }
                 }
                 for input in node.inputs() {
@@ -134,7 +126,7 @@ impl<'t> Costs<'t> {
                     let home = homes.of(storage).index();
                     let streamed = homes.is_streamed(storage);
                     let bytes = input.byte_span().len();
-                    let away = DeviceId::all(devices.len())
+                    let away = DeviceId::all(n_devices)
                         .zip(times.iter_mut())
                         .filter(|(device, _)| streamed || device.index() != home);
                     away.for_each(|(device, time)| *time += self.times.copy(None, device, bytes));
@@ -143,7 +135,8 @@ impl<'t> Costs<'t> {
         }
     }
 
-    fn add_flows(&mut self, graph: &Graph, liveness: &Liveness, classes: &Classes, homes: &Homes) {
+    fn add_flows(&mut self, inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) {
+        let graph = inputs.graph;
         // By storage, the flow of its current version.
         let mut current: Vec<Option<usize>> = vec![None; graph.storages().len()];
         for (position, &id) in liveness.nodes().iter().enumerate() {
@@ -152,12 +145,12 @@ impl<'t> Costs<'t> {
             };
             for input in node.inputs() {
                 let kept = input.byte_span().len();
-                self.read(graph, homes, &mut current, input.storage, unit, kept);
+                self.read(inputs, &mut current, input.storage, unit, kept);
             }
             for value in node.writes() {
                 if !writes_whole_span(node) {
                     let kept = value.byte_span().len();
-                    self.read(graph, homes, &mut current, value.storage, unit, kept);
+                    self.read(inputs, &mut current, value.storage, unit, kept);
                 }
                 let Some(slot) = current.get_mut(value.storage.index()) else {
                     continue;
@@ -174,7 +167,7 @@ impl<'t> Costs<'t> {
             if storage.kind == StorageKind::State
                 && let Some(at) = current
             {
-                let home = End::Device(homes.of(storage));
+                let home = End::Device(inputs.homes.of(storage));
                 self.need(at, home, storage.bytes);
             }
         }
@@ -195,15 +188,14 @@ impl<'t> Costs<'t> {
 
     fn read(
         &mut self,
-        graph: &Graph,
-        homes: &Homes,
+        inputs: Inputs<'_>,
         current: &mut [Option<usize>],
         id: StorageId,
         unit: usize,
         bytes: usize,
     ) {
         let (Some(storage), Some(slot)) = (
-            graph.storages().get(id.index()),
+            inputs.graph.storages().get(id.index()),
             current.get_mut(id.index()),
         ) else {
             return;
@@ -211,7 +203,7 @@ impl<'t> Costs<'t> {
         let from = match storage.kind {
             StorageKind::Weight => return,
             StorageKind::Input => End::Host,
-            StorageKind::State => End::Device(homes.of(storage)),
+            StorageKind::State => End::Device(inputs.homes.of(storage)),
             // A partial write to a storage that was not written yet keeps no earlier bytes.
             StorageKind::Temp | StorageKind::Output if slot.is_none() => return,
             StorageKind::Temp | StorageKind::Output => End::Unit(unit),

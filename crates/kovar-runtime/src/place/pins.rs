@@ -1,15 +1,15 @@
 //! Which of the user's pins decide the device of a unit.
 
 use std::fmt;
-use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Reason, Support};
-use kovar_core::{Graph, NodeRef, Storage, StorageKind};
+use kovar_core::backend::{Reason, Support};
+use kovar_core::{NodeId, NodeRef, Storage, StorageKind};
 
 use super::classes::Unit;
-use super::homes::{Homes, Pin};
+use super::homes::Pin;
+use super::inputs::Inputs;
 use super::liveness::Liveness;
-use crate::device::DeviceId;
+use crate::device::Devices;
 
 /// A pin that could not be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,117 +56,83 @@ impl fmt::Display for PinConflict {
     }
 }
 
-/// A pin that applies to a node of a unit.
+/// A pin that applies to a node of a unit, by a storage of the node.
 struct PinRequest<'g> {
     pin: &'g Pin,
     storage: &'g Storage,
-    op: &'static str,
-    node: usize,
-    output: &'g Storage,
-}
-
-impl<'g> PinRequest<'g> {
-    fn of(homes: &'g Homes, index: usize, node: NodeRef<'g>, storage: &'g Storage) -> Option<Self> {
-        Some(Self {
-            pin: homes.pin_of(storage)?,
-            storage,
-            op: node.op().name(),
-            node: index,
-            output: node.storage_of(node.output()),
-        })
-    }
+    id: NodeId,
+    node: NodeRef<'g>,
 }
 
 /// The pins that apply to a unit's nodes: those of the storages that it writes, then those of the
 /// weights that it reads.
-fn requests<'g>(
-    graph: &'g Graph,
-    liveness: &'g Liveness,
-    homes: &'g Homes,
-    unit: &'g Unit,
-) -> Vec<PinRequest<'g>> {
-    let mut requests = Vec::new();
-    if !homes.has_pins() {
-        return requests;
+fn requests<'g>(inputs: Inputs<'g>, liveness: &'g Liveness, unit: &'g Unit) -> Vec<PinRequest<'g>> {
+    if !inputs.homes.has_pins() {
+        return Vec::new();
     }
-    for (id, node) in unit.nodes(graph, liveness) {
-        let written = node.writes().map(|value| node.storage_of(value));
-        requests
-            .extend(written.filter_map(|storage| PinRequest::of(homes, id.index(), node, storage)));
-    }
-    for (id, node) in unit.nodes(graph, liveness) {
-        let read = node.inputs().map(|value| node.storage_of(value));
-        let weights = read.filter(|storage| storage.kind == StorageKind::Weight);
-        requests
-            .extend(weights.filter_map(|storage| PinRequest::of(homes, id.index(), node, storage)));
-    }
-    requests
+    let nodes = || unit.nodes(inputs.graph, liveness);
+    let written = nodes().flat_map(|(id, node)| node.writes().map(move |value| (id, node, value)));
+    let read = nodes().flat_map(|(id, node)| node.inputs().map(move |value| (id, node, value)));
+    let read = read.filter(|(_, node, value)| node.storage_of(value).kind == StorageKind::Weight);
+    let requests = written.chain(read).filter_map(|(id, node, value)| {
+        let storage = node.storage_of(value);
+        let pin = inputs.homes.pin_of(storage)?;
+        Some(PinRequest {
+            pin,
+            storage,
+            id,
+            node,
+        })
+    });
+    requests.collect()
 }
 
-/// The pin that decides the device of a unit.
-pub(crate) fn granted<'g>(
-    graph: &'g Graph,
+/// The pin that decides the device of a unit: the first one whose device supports the unit. Pins
+/// that cannot be followed are added to `rejected`. The pin of a state is never rejected: the state
+/// is at its home, whichever device writes it.
+pub(super) fn pin_of_unit<'g>(
+    inputs: Inputs<'g>,
     liveness: &'g Liveness,
-    homes: &'g Homes,
     unit: &'g Unit,
-) -> Option<&'g Pin> {
-    let mut pins = requests(graph, liveness, homes, unit)
-        .into_iter()
-        .map(|request| request.pin);
-    pins.find(|pin| unit.devices.contains(pin.device))
-}
-
-/// The device to which a unit is pinned, if it supports the unit. Pins that cannot be followed are
-/// added to `rejected`. The pin of a state is never rejected: the state is at its home, whichever
-/// device writes it.
-pub(crate) fn pinned(
-    graph: &Graph,
-    liveness: &Liveness,
-    devices: &[Arc<dyn Backend>],
-    homes: &Homes,
-    unit: &Unit,
     rejected: &mut Vec<RejectedPin>,
-) -> Option<DeviceId> {
-    let requests = requests(graph, liveness, homes, unit);
-    let mut wanted = requests.iter().map(|request| request.pin.device);
-    let granted = wanted.find(|&device| unit.devices.contains(device));
-    for request in &requests {
-        let known = rejected
-            .iter()
-            .any(|other| other.storage == request.storage.name);
-        if Some(request.pin.device) == granted
-            || request.storage.kind == StorageKind::State
-            || known
-        {
-            continue;
-        }
-        let Some(wanted) = devices.get(request.pin.device.index()) else {
+) -> Option<&'g Pin> {
+    let requests = requests(inputs, liveness, unit);
+    let mut pins = requests.iter().map(|request| request.pin);
+    let granted = pins.find(|pin| unit.devices.contains(pin.device));
+    for PinRequest {
+        pin,
+        storage,
+        id,
+        node,
+    } in requests
+    {
+        let is_followed = granted.is_some_and(|granted| granted.device == pin.device);
+        let is_known = rejected.iter().any(|other| other.storage == storage.name);
+        let wanted = inputs.devices.at(pin.device);
+        let Some(wanted) =
+            wanted.filter(|_| !is_followed && !is_known && storage.kind != StorageKind::State)
+        else {
             continue;
         };
-        let mut nodes = unit.nodes(graph, liveness);
+        let mut nodes = unit.nodes(inputs.graph, liveness);
         let refused = nodes.find_map(|(id, node)| match wanted.supports(node) {
             Support::Yes => None,
-            Support::No(reason) => Some((id.index(), node.op().name(), reason)),
+            Support::No(reason) => Some((id, node, PinConflict::Unsupported(reason))),
         });
-        let (node, op, cause) = match refused {
-            Some((node, op, reason)) => (node, op, PinConflict::Unsupported(reason)),
-            None => {
-                let owner = granted.and_then(|device| devices.get(device.index()));
-                let owner = owner.map_or_else(String::new, |owner| owner.info().id.clone());
-                let storage = request.output.name.clone();
-                (
-                    request.node,
-                    request.op,
-                    PinConflict::Owner { storage, owner },
-                )
-            }
-        };
+        let (id, node, cause) = refused.unwrap_or_else(|| {
+            let owner = granted.map_or("", |granted| inputs.devices.name(granted.device));
+            let conflict = PinConflict::Owner {
+                storage: node.storage_of(node.output()).name.clone(),
+                owner: owner.to_owned(),
+            };
+            (id, node, conflict)
+        });
         rejected.push(RejectedPin {
-            pattern: request.pin.pattern.to_string(),
-            storage: request.storage.name.clone(),
+            pattern: pin.pattern.to_string(),
+            storage: storage.name.clone(),
             wanted: wanted.info().id.clone(),
-            op,
-            node,
+            op: node.op().name(),
+            node: id.index(),
             cause,
         });
     }

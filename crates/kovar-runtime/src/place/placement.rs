@@ -7,15 +7,16 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Support, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
-use super::classes::Classes;
+use super::classes::{Classes, Unit};
 use super::cost::Costs;
-use super::homes::Homes;
+use super::homes::Pin;
+use super::inputs::Inputs;
 use super::liveness::Liveness;
-use super::pins::{RejectedPin, pinned};
-use super::preference::{Preference, Thresholds, preferred};
-use crate::device::{DeviceId, DeviceSet};
+use super::pins::{RejectedPin, pin_of_unit};
+use super::preference::preferred;
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::plural::plural;
-use crate::rates::{Rates, Times};
+use crate::rates::Times;
 
 /// A storage from one position in [`Liveness::nodes`] until its next version begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct Version {
 
 /// The owners of the storages of a graph. Nearly all storages have one owner for the whole run. If
 /// no single device supports all writers of a storage, it has several versions, each with an owner.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// By storage, in order; never empty.
     versions: Vec<Vec<Version>>,
@@ -36,6 +37,8 @@ pub struct Placement {
     homes: Vec<DeviceId>,
     /// The devices that have a weight for a part of the run only.
     streamed: HashSet<(StorageId, DeviceId)>,
+    /// By unit, the pin that decided its device.
+    pins: Vec<Option<Pin>>,
     rejected_pins: Vec<RejectedPin>,
 }
 
@@ -57,6 +60,11 @@ impl Placement {
     /// Whether a weight is uploaded to a device in every run.
     pub fn is_streamed(&self, weight: StorageId, device: DeviceId) -> bool {
         self.streamed.contains(&(weight, device))
+    }
+
+    /// The pin that decided the device of a unit.
+    pub fn pin(&self, unit: usize) -> Option<&Pin> {
+        self.pins.get(unit)?.as_ref()
     }
 
     /// The pins that could not be followed.
@@ -92,8 +100,7 @@ impl Placement {
             }
             let _ = write!(text, "  {} `{}`:", storage.kind.name(), storage.name);
             for version in versions {
-                let owner = devices.get(version.owner.index());
-                let owner = owner.map_or("?", |owner| owner.info().id.as_str());
+                let owner = devices.name(version.owner);
                 let _ = write!(text, " {owner} from {}", version.from);
             }
             text.push('\n');
@@ -105,75 +112,53 @@ impl Placement {
     }
 }
 
-/// The rules by which a device is chosen among those that could own a storage.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules<'h> {
-    /// The homes of weights and states, and the user's pins.
-    pub homes: &'h Homes,
-    /// How fast the devices and the links to them are.
-    pub rates: &'h Rates,
-    /// Which kind of device is preferred where no pin decides.
-    pub preference: Preference,
-    /// What is too small to leave the CPU.
-    pub thresholds: Thresholds,
-    /// By device, the position in [`Liveness::nodes`] from which it gets only nodes that are pinned
-    /// there and nodes that no other device supports. Devices beyond the end have no limit.
-    pub limits: &'h [usize],
-}
-
-impl Rules<'_> {
-    /// The devices whose limit is at or before a position.
-    fn avoided(&self, position: usize) -> DeviceSet {
-        let mut avoided = DeviceSet::default();
-        let limits = DeviceId::all(self.limits.len()).zip(self.limits);
-        limits
-            .filter(|(_, limit)| **limit <= position)
-            .for_each(|(device, _)| avoided.insert(device));
-        avoided
-    }
-}
-
-/// Places the storages of `graph` so that the estimated time of a run is small. A pinned storage is
+/// Places the storages of a graph so that the estimated time of a run is small. A pinned storage is
 /// where its pin says if that device supports its writers; others are where computing and copying
 /// take the least time. Weights and states are at their homes.
-pub(crate) fn place(
-    graph: &Graph,
-    liveness: &Liveness,
-    classes: &Classes,
-    devices: &[Arc<dyn Backend>],
-    rules: &Rules<'_>,
-) -> Placement {
-    let homes = rules.homes;
-    let mut rejected_pins = Vec::new();
-    let units = classes.units().iter();
-    let candidates: Vec<DeviceSet> = units
-        .map(|unit| {
-            let pin = pinned(graph, liveness, devices, homes, unit, &mut rejected_pins);
-            if let Some(device) = pin {
-                return DeviceSet::only(device);
-            }
-            let set = preferred(graph, liveness, devices, unit, rules);
-            let first = unit.positions.first().copied().unwrap_or_default();
-            let avoided = rules.avoided(first);
-            let kept = [set, unit.devices].map(|set| set.without(avoided));
-            kept.into_iter().find(|set| !set.is_empty()).unwrap_or(set)
-        })
-        .collect();
-    let chosen = if devices.len() == 1 {
+pub(crate) fn place(inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) -> Placement {
+    let (mut pins, mut rejected_pins) = (Vec::new(), Vec::new());
+    let mut candidates = Vec::with_capacity(classes.units().len());
+    for unit in classes.units() {
+        let pin = pin_of_unit(inputs, liveness, unit, &mut rejected_pins);
+        pins.push(pin.cloned());
+        candidates.push(match pin {
+            Some(pin) => DeviceSet::only(pin.device),
+            None => within_limits(inputs, unit, preferred(inputs, liveness, unit)),
+        });
+    }
+    let n_devices = inputs.devices.len();
+    let chosen = if n_devices == 1 {
         vec![DeviceId::FIRST; candidates.len()]
     } else {
-        let times = Times::new(rules.rates, devices);
-        let mut costs = Costs::new(graph, liveness, devices, classes, homes, &times);
+        let times = Times::new(&inputs.policy.rates, inputs.devices);
+        let mut costs = Costs::new(inputs, liveness, classes, &times);
         // Under a limit a device keeps the nodes that fit, even if it would take less time to run
         // all of them together on another device.
-        if rules.limits.iter().all(|&limit| limit == usize::MAX) {
+        if inputs.limits.iter().all(|&limit| limit == usize::MAX) {
             costs.add_boundaries(liveness, classes);
         }
-        choose(&costs, &candidates, devices.len())
+        choose(&costs, &candidates, n_devices)
     };
-    let mut placement = owners(graph, classes, &chosen, homes, rejected_pins);
-    placement.streamed = streamed(graph, liveness, devices, homes, &placement);
+    let mut placement = owners(inputs, classes, &chosen);
+    placement.streamed = streamed(inputs, liveness, &placement);
+    placement.pins = pins;
+    placement.rejected_pins = rejected_pins;
     placement
+}
+
+/// The devices of `preferred`, else those that support the unit, whose limits come after the unit's
+/// first node; `preferred` if there are none.
+fn within_limits(inputs: Inputs<'_>, unit: &Unit, preferred: DeviceSet) -> DeviceSet {
+    let first = unit.positions.first().copied().unwrap_or_default();
+    let mut avoided = DeviceSet::default();
+    for (device, &limit) in DeviceId::all(inputs.limits.len()).zip(inputs.limits) {
+        if limit <= first {
+            avoided.insert(device);
+        }
+    }
+    let kept = [preferred, unit.devices].map(|set| set.without(avoided));
+    let mut kept = kept.into_iter().filter(|set| !set.is_empty());
+    kept.next().unwrap_or(preferred)
 }
 
 /// The most rounds of improvement; a round without an improvement is the last.
@@ -248,13 +233,8 @@ fn improve(costs: &Costs<'_>, candidates: &[DeviceSet], devices: &mut [DeviceId]
     }
 }
 
-fn owners(
-    graph: &Graph,
-    classes: &Classes,
-    chosen: &[DeviceId],
-    homes: &Homes,
-    rejected_pins: Vec<RejectedPin>,
-) -> Placement {
+fn owners(inputs: Inputs<'_>, classes: &Classes, chosen: &[DeviceId]) -> Placement {
+    let graph = inputs.graph;
     let mut of_class: Vec<Vec<Version>> = vec![Vec::new(); graph.storages().len()];
     for (unit, &owner) in classes.units().iter().zip(chosen) {
         let Some(versions) = of_class.get_mut(unit.class) else {
@@ -265,19 +245,14 @@ fn owners(
             versions.push(Version { from, owner });
         }
     }
-    let mut placement = Placement {
-        versions: Vec::with_capacity(of_class.len()),
-        homes: Vec::with_capacity(of_class.len()),
-        streamed: HashSet::new(),
-        rejected_pins,
-    };
+    let mut placement = Placement::default();
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
         let class = classes.of(id).and_then(|class| of_class.get(class));
         let mut versions = class.cloned().unwrap_or_default();
         let fixed = matches!(storage.kind, StorageKind::Weight | StorageKind::State);
         let home = match versions.last() {
             Some(last) if !fixed => last.owner,
-            _ => homes.of(storage),
+            _ => inputs.homes.of(storage),
         };
         if versions.is_empty() {
             versions.push(Version {
@@ -297,12 +272,11 @@ const RESIDENT_BYTES: usize = 1 << 20;
 /// The weights that are uploaded in every run, with the devices: those that the user streams, and
 /// large ones that another device reads although their home supports all nodes that read them.
 fn streamed(
-    graph: &Graph,
+    inputs: Inputs<'_>,
     liveness: &Liveness,
-    devices: &[Arc<dyn Backend>],
-    homes: &Homes,
     placement: &Placement,
 ) -> HashSet<(StorageId, DeviceId)> {
+    let (graph, homes, devices) = (inputs.graph, inputs.homes, inputs.devices);
     let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
     for (position, &id) in liveness.nodes().iter().enumerate() {
         let Some(node) = graph.node(id) else { continue };
@@ -319,13 +293,11 @@ fn streamed(
         }
     }
     uses.retain(|&(id, device), uses| {
-        let (Some(storage), Some(backend)) = (
-            graph.storages().get(id.index()),
-            devices.get(device.index()),
-        ) else {
+        let storage = graph.storages().get(id.index());
+        let Some((storage, backend)) = storage.zip(devices.at(device)) else {
             return false;
         };
-        let home = devices.get(homes.of(storage).index());
+        let home = devices.at(homes.of(storage));
         let by_choice = home.is_some_and(|home| {
             uses.iter()
                 .all(|weight_use| home.supports(weight_use.node) == Support::Yes)

@@ -1,15 +1,13 @@
 //! Which kind of device is preferred.
 
-use std::sync::Arc;
-
-use kovar_core::backend::{Backend, DeviceKind};
+use kovar_core::NodeRef;
+use kovar_core::backend::DeviceKind;
 use kovar_core::ops::Op;
-use kovar_core::{Graph, NodeRef};
 
 use super::classes::Unit;
+use super::inputs::Inputs;
 use super::liveness::Liveness;
-use super::placement::Rules;
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::{DeviceSet, Devices};
 
 /// Which kind of device is preferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,29 +46,25 @@ impl Thresholds {
 }
 
 /// The devices of the preferred kind that support a unit, or all that do if none is of that kind.
-pub(crate) fn preferred(
-    graph: &Graph,
-    liveness: &Liveness,
-    devices: &[Arc<dyn Backend>],
-    unit: &Unit,
-    rules: &Rules<'_>,
-) -> DeviceSet {
-    let (set, thresholds) = (unit.devices, rules.thresholds);
-    let mut nodes = unit.nodes(graph, liveness);
-    let small =
+pub(super) fn preferred(inputs: Inputs<'_>, liveness: &Liveness, unit: &Unit) -> DeviceSet {
+    let thresholds = inputs.policy.thresholds;
+    let mut nodes = unit.nodes(inputs.graph, liveness);
+    let is_small =
         thresholds != Thresholds::default() && nodes.all(|(_, node)| thresholds.is_small(node));
-    let on_cpu = match rules.preference {
-        _ if small => true,
-        Preference::Time => return set,
+    let on_cpu = match inputs.policy.preference {
+        _ if is_small => true,
+        Preference::Time => return unit.devices,
         Preference::Cpu => true,
         Preference::Gpu => false,
     };
-    let mut kind = DeviceSet::default();
-    for (device, backend) in DeviceId::all(devices.len()).zip(devices) {
-        if (backend.info().kind == DeviceKind::Cpu) == on_cpu {
-            kind.insert(device);
+    let mut preferred = DeviceSet::default();
+    for (device, backend) in inputs.devices.numbered() {
+        if unit.devices.contains(device) && (backend.info().kind == DeviceKind::Cpu) == on_cpu {
+            preferred.insert(device);
         }
     }
-    let preferred = set.and(kind);
-    if preferred.is_empty() { set } else { preferred }
+    if preferred.is_empty() {
+        return unit.devices;
+    }
+    preferred
 }

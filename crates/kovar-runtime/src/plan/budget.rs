@@ -1,16 +1,13 @@
 //! Fits a graph into the budgets of the devices.
 
-use std::sync::Arc;
-
-use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageKind};
 
 use super::error::CompileError;
 use super::memory_usage::{MemoryUsage, OverBudget};
 use crate::device::DeviceId;
-use crate::passes::{Passes, Policy};
+use crate::passes::Passes;
 use crate::place::placement::Placement;
-use crate::place::{PlaceError, RejectedPin};
+use crate::place::{Inputs, PlaceError, Policy, RejectedPin};
 use crate::plural::plural;
 use crate::session::{SessionCore, SessionError};
 
@@ -49,11 +46,11 @@ pub(super) fn fit_budgets(
 fn check_against_session(graph: &Graph, session: &SessionCore) -> Result<(), SessionError> {
     session.weights().check(graph)?;
     let states = session.states();
-    let mut storages = graph.storages().iter();
-    storages
-        .by_ref()
-        .filter(|storage| storage.kind == StorageKind::State)
-        .try_for_each(|storage| states.check(storage))
+    let mut storages = graph
+        .storages()
+        .iter()
+        .filter(|storage| storage.kind == StorageKind::State);
+    storages.try_for_each(|storage| states.check(storage))
 }
 
 /// A search for the most nodes that each device can keep.
@@ -121,9 +118,13 @@ impl Fit<'_> {
     }
 
     fn run(&self, policy: &Policy) -> Result<Passes, PlaceError> {
-        let (devices, homes): (&[Arc<dyn Backend>], _) =
-            (&self.session.devices, &self.session.homes);
-        Passes::run(self.graph, devices, homes, policy, &self.limits)
+        Passes::run(Inputs {
+            graph: self.graph,
+            devices: &self.session.devices,
+            homes: &self.session.homes,
+            policy,
+            limits: &self.limits,
+        })
     }
 
     fn over_budget(&self, passes: &Passes, usage: &MemoryUsage) -> Vec<(DeviceId, OverBudget)> {

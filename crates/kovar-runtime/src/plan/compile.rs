@@ -9,7 +9,7 @@ use super::explain::explain;
 use super::forecast::{Forecast, plan_memory};
 use super::link::link;
 use super::memory_usage::MemoryUsage;
-use crate::passes::Policy;
+use crate::place::Policy;
 use crate::session::Session;
 
 /// Compiles `graph` for the devices of `session`. The graph stays as it is and can be compiled
@@ -75,7 +75,7 @@ impl<'s> Forecaster<'s> {
         self.usage.add(core, graph, &passes);
         Ok(Forecast {
             memory: plan_memory(core, graph, &passes),
-            nodes: explain(graph, &passes, &core.devices, &core.homes),
+            nodes: explain(graph, &passes, &core.devices),
             rejected_pins: passes.placement.rejected_pins().to_vec(),
             is_spilled: passes.is_spilled,
             held: self.usage.sums(core),

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Reason, Support};
 use kovar_core::{Graph, NodeId, NodeRef};
 
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
+use crate::place::Refusal;
 use crate::place::classes::Unit;
-use crate::place::pins::granted;
-use crate::place::{Homes, Refusal};
 use crate::schedule::fusion::groups;
 
 /// Why a node runs on its device.
@@ -96,29 +95,28 @@ pub(crate) fn explain(
     graph: &Graph,
     passes: &Passes,
     devices: &[Arc<dyn Backend>],
-    homes: &Homes,
 ) -> Vec<NodeReport> {
     let fused = fused_in(graph, passes);
     let mut reports = Vec::with_capacity(passes.liveness.nodes().len());
     for (position, &id) in passes.liveness.nodes().iter().enumerate() {
         let classes = &passes.classes;
-        let unit = classes.unit_at(position);
-        let unit = unit.and_then(|at| classes.units().get(at));
-        let (Some(node), Some(unit)) = (graph.node(id), unit) else {
+        let at = classes.unit_at(position);
+        let unit = at.and_then(|at| Some((at, classes.units().get(at)?)));
+        let (Some(node), Some((at, unit))) = (graph.node(id), unit) else {
             continue;
         };
         let storage = node.output().storage;
         let device = passes.placement.owner(storage, position);
         let device = device.unwrap_or(DeviceId::FIRST);
         let estimate = |device: DeviceId| {
-            let backend = devices.get(device.index());
+            let backend = devices.at(device);
             backend.map_or(f64::INFINITY, |backend| {
-                passes.times.node(device, backend.as_ref(), node)
+                passes.times.node(device, backend, node)
             })
         };
         let mut refusals = Vec::new();
         let mut fastest: Option<DeviceId> = None;
-        for (other, backend) in DeviceId::all(devices.len()).zip(devices) {
+        for (other, backend) in devices.numbered() {
             match backend.supports(node) {
                 Support::No(reason) => refusals.push(Refusal {
                     device: backend.info().id.clone(),
@@ -132,7 +130,7 @@ pub(crate) fn explain(
             }
         }
         let is_fastest = fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest));
-        let pin = granted(graph, &passes.liveness, homes, unit);
+        let pin = passes.placement.pin(at);
         let why = if refusals.len() + 1 == devices.len() && devices.len() > 1 {
             PlacementReason::OnlyDevice
         } else if let Some(pin) = pin.filter(|pin| pin.device == device) {
@@ -142,7 +140,7 @@ pub(crate) fn explain(
         } else if is_fastest {
             PlacementReason::Fastest
         } else {
-            let fastest = fastest.and_then(|fastest| devices.get(fastest.index()));
+            let fastest = fastest.and_then(|fastest| devices.at(fastest));
             fastest
                 .and_then(|fastest| refused_writer(graph, passes, unit, fastest))
                 .unwrap_or(PlacementReason::SavesCopies)
@@ -189,7 +187,7 @@ fn refused_writer(
     graph: &Graph,
     passes: &Passes,
     unit: &Unit,
-    backend: &Arc<dyn Backend>,
+    backend: &dyn Backend,
 ) -> Option<PlacementReason> {
     let mut nodes = unit.nodes(graph, &passes.liveness);
     nodes.find_map(

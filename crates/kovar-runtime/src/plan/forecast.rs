@@ -4,7 +4,7 @@ use kovar_core::backend::Backend;
 use kovar_core::{Graph, Storage, StorageKind};
 
 use super::explain::NodeReport;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::RejectedPin;
 use crate::schedule::Schedule;
@@ -61,13 +61,11 @@ pub(super) fn plan_memory(
 ) -> Vec<PlanMemory> {
     let weights = session.weights();
     let uses = passes.weight_uses(graph);
-    let each = DeviceId::all(session.devices.len()).zip(&session.devices);
+    let each = session.devices.numbered();
     each.zip(passes.memory.arenas())
         .map(|((device, backend), arena)| {
             let here = uses.iter().filter(|weight| weight.device == device);
-            let weights = here
-                .map(|weight| weights.bytes_of(weight, backend.as_ref()))
-                .sum();
+            let weights = here.map(|weight| weights.bytes_of(weight, backend)).sum();
             let states = states(graph, passes, device).map(|(_, bytes)| bytes).sum();
             // A device that holds nothing transfers nothing.
             let used = weights + states + arena.bytes() > 0;
@@ -82,7 +80,7 @@ pub(super) fn plan_memory(
                 outputs: kept(graph, passes, StorageKind::Output, device)
                     .map(|storage| storage.bytes)
                     .sum(),
-                programs: scratch_bytes(graph, passes, device, backend.as_ref()),
+                programs: scratch_bytes(graph, passes, device, backend),
             }
         })
         .collect()

@@ -6,7 +6,7 @@ use kovar_core::Graph;
 use kovar_core::backend::Backend;
 
 use super::forecast::states;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::schedule::memory::{grow_arena, staging_bytes};
 use crate::session::{DeviceUsage, RunState, SessionCore};
@@ -85,10 +85,12 @@ impl MemoryUsage {
         let weights = session.weights();
         for weight in passes.weight_uses(graph) {
             let at = weight.device.index();
-            if let (Some(held), Some(backend)) = (self.0.get_mut(at), session.devices.get(at)) {
+            if let (Some(held), Some(backend)) =
+                (self.0.get_mut(at), session.devices.at(weight.device))
+            {
                 let name = &weight.storage.name;
                 if !held.weights.contains_key(name) {
-                    let bytes = weights.bytes_of(&weight, backend.as_ref());
+                    let bytes = weights.bytes_of(&weight, backend);
                     held.weights.insert(name.clone(), bytes);
                 }
             }
@@ -115,11 +117,11 @@ impl MemoryUsage {
         }
         let mut after = self.clone();
         after.add(session, graph, passes);
-        let each = DeviceId::all(session.devices.len()).zip(&session.devices);
+        let each = session.devices.numbered();
         each.zip(&after.0)
             .filter_map(|((device, backend), held)| {
                 let budget = homes.budget_of(device)?;
-                let over = held.against(backend.as_ref(), budget);
+                let over = held.against(backend, budget);
                 (over.total() > budget).then_some((device, over))
             })
             .collect()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::RejectedPin;
 use crate::run::{Bound, Executable, InFlightRun, backend};
@@ -155,8 +155,7 @@ impl Plan {
         state.in_flight.finish(devices)?;
         for (value, data) in inputs {
             let storage = self.input_storage(*value)?;
-            for (id, backend) in DeviceId::all(devices.len()).zip(devices) {
-                let target = (id, backend.as_ref());
+            for target in devices.numbered() {
                 Executable::write_input(&bound, target, storage, data.bytes())?;
             }
         }
@@ -303,7 +302,7 @@ impl Plan {
     /// Where each node runs and why, in program order.
     pub fn explain(&self) -> Vec<NodeReport> {
         let (graph, passes) = (self.graph(), &self.executable.passes);
-        explain(graph, passes, &self.session.devices, &self.session.homes)
+        explain(graph, passes, &self.session.devices)
     }
 
     /// Whether a device gave nodes to others to keep its budget.
@@ -328,8 +327,7 @@ impl Plan {
         text += &passes.memory.dump(graph, devices);
         text += "kernels:\n";
         for kernel in &self.kernels {
-            let device = devices.get(kernel.device.index());
-            let device = device.map_or("?", |device| device.info().id.as_str());
+            let device = devices.name(kernel.device);
             let op = graph.node(kernel.node).map_or("?", |node| node.op().name());
             let at = kernel.node.index();
             let _ = writeln!(text, "  {at:4}  {op}: {} on {device}", kernel.kernel);

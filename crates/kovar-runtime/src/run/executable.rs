@@ -8,7 +8,7 @@ use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
 
 use super::error::ActionError;
 use super::in_flight::Tickets;
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::passes::Passes;
 use crate::schedule::{Action, Schedule, Segment};
 use crate::violation::Violation;
@@ -207,8 +207,7 @@ pub(crate) fn backend(
     devices: &[Arc<dyn Backend>],
     device: DeviceId,
 ) -> Result<&dyn Backend, Violation> {
-    let backend = devices.get(device.index()).map(AsRef::as_ref);
-    backend.ok_or(Violation::NoDevice {
+    devices.at(device).ok_or(Violation::NoDevice {
         device: device.index(),
     })
 }

@@ -7,7 +7,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use kovar_core::backend::{Backend, Segment, SegmentPart, Support};
 use kovar_core::fusion::{FusedNodes, Fusion, Group, link};
@@ -15,27 +14,24 @@ use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
 use super::segment::{self, Schedule};
 use crate::bytes::RangeSet;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
+use crate::place::Inputs;
 use crate::place::liveness::{Liveness, writes_whole_span};
 use crate::plural::plural;
 
 /// Finds the groups for which the devices have kernels, and adjusts the lifetimes of the replicas.
 /// Each node is in one group at most. The first node that can begin a group begins one, with the
 /// first row of the table that matches.
-pub fn fuse(
-    graph: &Graph,
-    liveness: &Liveness,
-    devices: &[Arc<dyn Backend>],
-    schedule: &mut Schedule,
-) {
+pub(crate) fn fuse(inputs: Inputs<'_>, liveness: &Liveness, schedule: &mut Schedule) {
+    let graph = inputs.graph;
     let finder = Finder {
         graph,
         accesses: Accesses::of(graph, liveness),
     };
     let mut first = 0;
     for segment in &mut schedule.segments {
-        if let Some(device) = devices.get(segment.device.index()) {
-            segment.groups = finder.groups(segment, device.as_ref(), first);
+        if let Some(device) = inputs.devices.at(segment.device) {
+            segment.groups = finder.groups(segment, device, first);
         }
         first += segment.nodes.len();
     }

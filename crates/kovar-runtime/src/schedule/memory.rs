@@ -8,10 +8,10 @@ use kovar_core::{Graph, StorageId, StorageKind};
 
 use super::packing::{Request, Slot, lower_bound, pack};
 use super::segment::{Replica, Schedule};
-use crate::device::DeviceId;
-use crate::place::PlaceError;
+use crate::device::{DeviceId, Devices};
 use crate::place::liveness::{Lifetime, Liveness};
 use crate::place::placement::Placement;
+use crate::place::{Inputs, PlaceError};
 use crate::plural::plural;
 
 /// The activation memory of one device.
@@ -76,8 +76,8 @@ impl MemoryPlan {
                 continue;
             };
             let _ = write!(text, "  {} `{}`", storage.kind.name(), storage.name);
-            if let Some(device) = devices.get(device.index()).filter(|_| devices.len() > 1) {
-                let _ = write!(text, " on {}", device.info().id);
+            if devices.len() > 1 {
+                let _ = write!(text, " on {}", devices.name(*device));
             }
             let end = slot.offset + slot.bytes;
             let _ = writeln!(
@@ -102,18 +102,17 @@ pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Repl
     }
 }
 
-/// Gives a slot to every replica that lives within a run. Without `reuse`, no two share bytes.
+/// Gives a slot to every replica that lives within a run.
 ///
 /// # Errors
 /// [`PlaceError::TooLarge`] for a storage that no buffer of its device can hold.
-pub fn plan(
-    graph: &Graph,
+pub(crate) fn plan(
+    inputs: Inputs<'_>,
     liveness: &Liveness,
     placement: &Placement,
     schedule: &Schedule,
-    devices: &[Arc<dyn Backend>],
-    reuse: bool,
 ) -> Result<MemoryPlan, PlaceError> {
+    let (graph, devices) = (inputs.graph, inputs.devices);
     let whole_run = Lifetime {
         start: 0,
         end: liveness.nodes().len().saturating_sub(1),
@@ -123,7 +122,7 @@ pub fn plan(
     in_arenas.sort_by_key(|replica| (replica.storage, replica.device));
     let mut slots = Vec::with_capacity(in_arenas.len());
     let mut arenas = Vec::with_capacity(devices.len());
-    for (device, backend) in DeviceId::all(devices.len()).zip(devices) {
+    for (device, backend) in devices.numbered() {
         let info = backend.info();
         let alignment = info.alignment.max(1);
         let max = info.max_buffer_bytes / alignment * alignment;
@@ -142,6 +141,7 @@ pub fn plan(
                     max: info.max_buffer_bytes,
                 });
             };
+            let reuse = inputs.policy.reuse_memory;
             let lifetime = if reuse { replica.lifetime } else { whole_run };
             ids.push(replica.storage);
             requests.push(Request { lifetime, bytes });

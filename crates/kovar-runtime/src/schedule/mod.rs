@@ -9,7 +9,7 @@ mod segment;
 mod transfer;
 mod weight_uses;
 
-pub(crate) use scheduler::{SegmentLimits, schedule};
+pub(crate) use scheduler::schedule;
 pub use segment::{Action, Replica, Schedule, Segment, Upload};
 pub use transfer::{Copy, Limit};
 pub(crate) use weight_uses::{WeightUses, weight_uses};

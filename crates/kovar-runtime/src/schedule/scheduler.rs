@@ -1,37 +1,23 @@
 //! Cuts the needed nodes into segments and plans the copies between devices.
 
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroUsize;
 
 use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind};
 
 use super::segment::{Replica, Schedule, Segment, Upload};
 use super::transfer::{Limit, StorageReplicas};
 use crate::device::DeviceId;
-use crate::place::layer_of;
 use crate::place::liveness::{Lifetime, Liveness, writes_whole_span};
 use crate::place::placement::Placement;
+use crate::place::{Inputs, layer_of};
 
-/// Where segments have to end.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SegmentLimits<'l> {
-    /// The most nodes of a segment.
-    pub(crate) max_nodes: Option<NonZeroUsize>,
-    /// Nodes that begin a segment, in program order.
-    pub(crate) starts: &'l [NodeId],
-}
-
-/// Cuts the needed nodes into the longest segments that `limits` allows, and plans the copies. Each
-/// segment runs on the device that owns what it writes. A layer of streamed weights begins a
+/// Cuts the needed nodes into the longest segments that the policy allows, and plans the copies.
+/// Each segment runs on the device that owns what it writes. A layer of streamed weights begins a
 /// segment.
-pub(crate) fn schedule(
-    graph: &Graph,
-    liveness: &Liveness,
-    placement: &Placement,
-    limits: SegmentLimits<'_>,
-) -> Schedule {
+pub(crate) fn schedule(inputs: Inputs<'_>, liveness: &Liveness, placement: &Placement) -> Schedule {
+    let (graph, policy) = (inputs.graph, inputs.policy);
     let mut scheduler = Scheduler::new(graph, placement);
-    let mut starts = limits.starts.iter().peekable();
+    let mut starts = policy.segment_starts.iter().peekable();
     for (position, &id) in liveness.nodes().iter().enumerate() {
         let Some(node) = graph.node(id) else { continue };
         // The node of a start may not be needed; then the next one begins a segment.
@@ -43,10 +29,8 @@ pub(crate) fn schedule(
         let device = device.unwrap_or(DeviceId::FIRST);
         let layer = scheduler.streamed_layer(node, device);
         scheduler.add_to_segment(id, position, device, layer, |segment| {
-            let is_full = limits
-                .max_nodes
-                .is_some_and(|most| segment.nodes.len() >= most.get());
-            starts_here || is_full
+            let most = policy.max_segment_nodes;
+            starts_here || most.is_some_and(|most| segment.nodes.len() >= most.get())
         });
         if let Some(layer) = layer {
             scheduler.stream(node, layer, device);

@@ -8,7 +8,7 @@ use kovar_core::fusion::Group;
 use kovar_core::{Graph, NodeId, StorageId};
 
 use super::transfer::Copy;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::place::liveness::Lifetime;
 use crate::plural::plural;
 
@@ -116,10 +116,6 @@ impl Schedule {
 
     /// One line for each segment and each copy.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
-        let name = |device: DeviceId| {
-            let device = devices.get(device.index());
-            device.map_or("?", |device| device.info().id.as_str())
-        };
         let mut text = format!("segments: {}\n", self.segments.len());
         for (i, segment) in self.segments.iter().enumerate() {
             let first = segment.nodes.first().map_or(0, |id| id.index());
@@ -129,7 +125,7 @@ impl Schedule {
             let _ = writeln!(
                 text,
                 "  {i}: {}, {} ({first} to {last}), {flops} operations",
-                name(segment.device),
+                devices.name(segment.device),
                 plural(segment.nodes.len(), "node")
             );
         }
@@ -142,7 +138,7 @@ impl Schedule {
             let uploads = self.uploads.len();
             let _ = writeln!(text, "uploads: {uploads}, {}", plural(bytes, "byte"));
             for (upload, storage) in storages {
-                let (device, before) = (name(upload.device), upload.before);
+                let (device, before) = (devices.name(upload.device), upload.before);
                 let _ = writeln!(text, "  {} to {device} before {before}", storage.name);
             }
         }
@@ -171,8 +167,8 @@ impl Schedule {
                 text,
                 "  {storage}[{:?}]{rows} from {} {after} to {} {before}",
                 copy.bytes,
-                name(copy.from),
-                name(copy.to)
+                devices.name(copy.from),
+                devices.name(copy.to)
             );
         }
         text

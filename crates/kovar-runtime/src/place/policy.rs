@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use kovar_core::NodeId;
 
-use crate::place::{Preference, Thresholds};
+use super::preference::{Preference, Thresholds};
 use crate::rates::Rates;
 
 /// How a graph is compiled.
