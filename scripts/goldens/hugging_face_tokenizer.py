@@ -4,8 +4,9 @@
     pip install tokenizers gguf
     python scripts/goldens/hugging_face_tokenizer.py crates/kovar-text/tests/data
 
-Takes the vocabularies of tok-bpe.gguf and tok-spm.gguf (made by tokenizer.py), tok-unigram.gguf and
-tok-unigram-bytes.gguf (made by unigram.py) and the strings of tok-strings.json. The byte-level families differ in a few values only, which are beside their ids.
+Reads the vocabularies of tok-bpe.gguf and tok-spm.gguf (made by tokenizer.py), tok-unigram.gguf and
+tok-unigram-bytes.gguf (made by unigram.py), and the strings of tok-strings.json. The byte-level families
+differ in a few values of tokenizer.json only; these are stored with their ids.
 """
 
 import json

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Make the rwkv7-tiny golden: a small RWKV-7 with random weights under BlinkDL's names (with a small
-vocabulary) and as GGUF under llama.cpp's, and its logits by a plain f64 reference (Peng et al. 2025, arXiv:2503.14456).
+"""Make the rwkv7-tiny golden: a small RWKV-7 with random weights and a small vocabulary, once under BlinkDL's
+tensor names and once as GGUF under llama.cpp's, and its logits by a plain f64 reference (Peng et al. 2025,
+arXiv:2503.14456).
 
     pip install numpy safetensors gguf
     python scripts/goldens/rwkv7_tiny.py OUT_FOLDER
 
-With --check MODEL.safetensors GOLDEN.json the reference is held to the golden of a trained model.
+With --check MODEL.safetensors GOLDEN.json the reference is compared with the golden of a trained model.
 """
 
 import json

