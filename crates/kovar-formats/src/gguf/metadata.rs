@@ -295,38 +295,23 @@ impl Metadata {
         element: &'static str,
         expected: &'static str,
     ) -> Result<Option<Vec<T>>, MetadataError> {
-        fn convert<T: TryFrom<i128>>(
-            key: &str,
-            element: &'static str,
-            values: impl Iterator<Item = i128>,
-        ) -> Result<Option<Vec<T>>, MetadataError> {
-            let converted = values.enumerate().map(|(index, value)| {
-                T::try_from(value).map_err(|_| MetadataError::ElementOutOfRange {
-                    key: key.to_owned(),
-                    index,
-                    value,
-                    expected: element,
-                })
-            });
-            converted.collect::<Result<_, _>>().map(Some)
-        }
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        let Value::Array(array) = value else {
-            return Err(wrong_kind(key, expected, value));
+        let array = match value {
+            Value::Array(array) if array.element_kind().is_integer() => array,
+            _ => return Err(wrong_kind(key, expected, value)),
         };
-        match array {
-            Array::U8(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::I8(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::U16(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::I16(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::U32(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::I32(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::U64(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            Array::I64(v) => convert(key, element, v.iter().map(|&x| x.into())),
-            _ => Err(wrong_kind(key, expected, value)),
-        }
+        let integers = (0..array.len()).filter_map(|i| array.get(i)?.as_integer());
+        let converted = integers.enumerate().map(|(index, value)| {
+            T::try_from(value).map_err(|_| MetadataError::ElementOutOfRange {
+                key: key.to_owned(),
+                index,
+                value,
+                expected: element,
+            })
+        });
+        converted.collect::<Result<_, _>>().map(Some)
     }
 }
 

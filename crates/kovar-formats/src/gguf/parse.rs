@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::error::{GgufError, GgufField};
 use super::metadata::{Entry, Metadata};
 use super::tensor::{TensorInfo, TypeOf, type_of};
-use super::value::{Array, StringArray, Value, ValueKind};
+use super::value::{Array, StringArray, Value, ValueKind, number_kinds};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
@@ -155,28 +155,26 @@ fn parse_value(cursor: &mut Cursor<'_>, key: &str) -> Result<Value, GgufError> {
     let field = || GgufField::Value { key: key.into() };
     let kind = parse_kind(cursor, || GgufField::ValueKind { key: key.into() })?;
     let offset = cursor.offset();
-    let value = match kind {
-        ValueKind::U8 => cursor.array().map(u8::from_le_bytes).map(Value::U8),
-        ValueKind::I8 => cursor.array().map(i8::from_le_bytes).map(Value::I8),
-        ValueKind::U16 => cursor.array().map(u16::from_le_bytes).map(Value::U16),
-        ValueKind::I16 => cursor.array().map(i16::from_le_bytes).map(Value::I16),
-        ValueKind::U32 => cursor.u32().map(Value::U32),
-        ValueKind::I32 => cursor.array().map(i32::from_le_bytes).map(Value::I32),
-        ValueKind::U64 => cursor.u64().map(Value::U64),
-        ValueKind::I64 => cursor.array().map(i64::from_le_bytes).map(Value::I64),
-        ValueKind::F32 => cursor.array().map(f32::from_le_bytes).map(Value::F32),
-        ValueKind::F64 => cursor.array().map(f64::from_le_bytes).map(Value::F64),
-        ValueKind::Bool => {
-            let [byte] = cursor.array().map_err(|s| s.of(field()))?;
-            Ok(Value::Bool(parse_bool(byte, offset, field)?))
-        }
-        ValueKind::String => {
-            let bytes = cursor.string().map_err(|s| s.of(field()))?;
-            Ok(Value::String(utf8(bytes, offset + 8, field)?.into()))
-        }
-        ValueKind::Array => return parse_array(cursor, key, 1).map(Value::Array),
-    };
-    value.map_err(|s| s.of(field()))
+    macro_rules! parse {
+        ($($number:ident: $type:ty),*) => {
+            match kind {
+                $(ValueKind::$number => {
+                    let bytes = cursor.array().map_err(|s| s.of(field()))?;
+                    Ok(Value::$number(<$type>::from_le_bytes(bytes)))
+                })*
+                ValueKind::Bool => {
+                    let [byte] = cursor.array().map_err(|s| s.of(field()))?;
+                    Ok(Value::Bool(parse_bool(byte, offset, field)?))
+                }
+                ValueKind::String => {
+                    let bytes = cursor.string().map_err(|s| s.of(field()))?;
+                    Ok(Value::String(utf8(bytes, offset + 8, field)?.into()))
+                }
+                ValueKind::Array => parse_array(cursor, key, 1).map(Value::Array),
+            }
+        };
+    }
+    number_kinds!(parse)
 }
 
 fn parse_bool(
@@ -207,37 +205,35 @@ fn parse_array(cursor: &mut Cursor<'_>, key: &str, depth: usize) -> Result<Array
     let count = parse_count(cursor, kind.min_bytes(), || GgufField::ArrayLen {
         key: key.into(),
     })?;
-    match kind {
-        ValueKind::U8 => numbers(cursor, key, count, u8::from_le_bytes).map(Array::U8),
-        ValueKind::I8 => numbers(cursor, key, count, i8::from_le_bytes).map(Array::I8),
-        ValueKind::U16 => numbers(cursor, key, count, u16::from_le_bytes).map(Array::U16),
-        ValueKind::I16 => numbers(cursor, key, count, i16::from_le_bytes).map(Array::I16),
-        ValueKind::U32 => numbers(cursor, key, count, u32::from_le_bytes).map(Array::U32),
-        ValueKind::I32 => numbers(cursor, key, count, i32::from_le_bytes).map(Array::I32),
-        ValueKind::U64 => numbers(cursor, key, count, u64::from_le_bytes).map(Array::U64),
-        ValueKind::I64 => numbers(cursor, key, count, i64::from_le_bytes).map(Array::I64),
-        ValueKind::F32 => numbers(cursor, key, count, f32::from_le_bytes).map(Array::F32),
-        ValueKind::F64 => numbers(cursor, key, count, f64::from_le_bytes).map(Array::F64),
-        ValueKind::Bool => {
-            let start = cursor.offset();
-            let bytes = numbers(cursor, key, count, u8::from_le_bytes)?;
-            let checked = bytes.iter().enumerate().map(|(index, &byte)| {
-                parse_bool(byte, start + index, || GgufField::Element {
-                    key: key.into(),
-                    index,
-                })
-            });
-            checked.collect::<Result<_, _>>().map(Array::Bool)
-        }
-        ValueKind::String => strings(cursor, key, count).map(Array::String),
-        ValueKind::Array => {
-            let mut arrays = Vec::new();
-            for _ in 0..count {
-                arrays.push(parse_array(cursor, key, depth + 1)?);
+    macro_rules! parse {
+        ($($number:ident: $type:ty),*) => {
+            match kind {
+                $(ValueKind::$number => {
+                    numbers(cursor, key, count, <$type>::from_le_bytes).map(Array::$number)
+                })*
+                ValueKind::Bool => {
+                    let start = cursor.offset();
+                    let bytes = numbers(cursor, key, count, u8::from_le_bytes)?;
+                    let checked = bytes.iter().enumerate().map(|(index, &byte)| {
+                        parse_bool(byte, start + index, || GgufField::Element {
+                            key: key.into(),
+                            index,
+                        })
+                    });
+                    checked.collect::<Result<_, _>>().map(Array::Bool)
+                }
+                ValueKind::String => strings(cursor, key, count).map(Array::String),
+                ValueKind::Array => {
+                    let mut arrays = Vec::new();
+                    for _ in 0..count {
+                        arrays.push(parse_array(cursor, key, depth + 1)?);
+                    }
+                    Ok(Array::Array(arrays))
+                }
             }
-            Ok(Array::Array(arrays))
-        }
+        };
     }
+    number_kinds!(parse)
 }
 
 fn numbers<T, const N: usize>(

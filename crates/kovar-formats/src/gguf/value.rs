@@ -2,56 +2,127 @@
 
 use std::fmt;
 
-/// The kinds of a metadata value, with the ids that files use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ValueKind {
-    /// Unsigned 8-bit integer.
-    U8 = 0,
-    /// Signed 8-bit integer.
-    I8 = 1,
-    /// Unsigned 16-bit integer.
-    U16 = 2,
-    /// Signed 16-bit integer.
-    I16 = 3,
-    /// Unsigned 32-bit integer.
-    U32 = 4,
-    /// Signed 32-bit integer.
-    I32 = 5,
-    /// IEEE 754 binary32.
-    F32 = 6,
-    /// One byte, 0 or 1.
-    Bool = 7,
-    /// UTF-8 text.
-    String = 8,
-    /// Elements of one kind.
-    Array = 9,
-    /// Unsigned 64-bit integer.
-    U64 = 10,
-    /// Signed 64-bit integer.
-    I64 = 11,
-    /// IEEE 754 binary64.
-    F64 = 12,
+/// Defines the kinds, [`Value`] and [`Array`] by rows of
+/// `KIND = id, name, fewest bytes of a value in a file, type of a value, type of an array`.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $id:literal, $name:literal, $min_bytes:literal,
+        $value:ty, $array:ty;)*) => {
+        /// The kinds of a metadata value, with the ids that files use.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ValueKind {
+            $($(#[$doc])* $kind = $id,)*
+        }
+
+        impl ValueKind {
+            /// Every kind, in the order of its id.
+            pub const ALL: [ValueKind; 13] = [$(ValueKind::$kind),*];
+
+            /// The name: `u32`, `string`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
+            /// The fewest bytes that a value of this kind takes in a file.
+            pub(crate) fn min_bytes(self) -> usize {
+                match self {
+                    $(Self::$kind => $min_bytes,)*
+                }
+            }
+        }
+
+        /// A metadata value.
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum Value {
+            $($(#[$doc])* $kind($value),)*
+        }
+
+        impl Value {
+            /// The kind of the value.
+            pub fn kind(&self) -> ValueKind {
+                match self {
+                    $(Self::$kind(_) => ValueKind::$kind,)*
+                }
+            }
+        }
+
+        /// The elements of an array value, kept as one typed vector.
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum Array {
+            $($(#[$doc])* $kind($array),)*
+        }
+
+        impl Array {
+            /// The kind of the elements.
+            pub fn element_kind(&self) -> ValueKind {
+                match self {
+                    $(Self::$kind(_) => ValueKind::$kind,)*
+                }
+            }
+
+            /// Elements in the array.
+            pub fn len(&self) -> usize {
+                match self {
+                    $(Self::$kind(v) => v.len(),)*
+                }
+            }
+
+            /// The element at `index`; `None` beyond the end.
+            pub fn get(&self, index: usize) -> Option<Value> {
+                match self {
+                    $(Self::$kind(v) => v.get(index).map(|v| v.to_owned().into()),)*
+                }
+            }
+        }
+    };
 }
 
-impl ValueKind {
-    /// Every kind, in the order of its id.
-    pub const ALL: [ValueKind; 13] = [
-        ValueKind::U8,
-        ValueKind::I8,
-        ValueKind::U16,
-        ValueKind::I16,
-        ValueKind::U32,
-        ValueKind::I32,
-        ValueKind::F32,
-        ValueKind::Bool,
-        ValueKind::String,
-        ValueKind::Array,
-        ValueKind::U64,
-        ValueKind::I64,
-        ValueKind::F64,
-    ];
+kinds! {
+    /// Unsigned 8-bit integer.
+    U8 = 0, "u8", 1, u8, Vec<u8>;
+    /// Signed 8-bit integer.
+    I8 = 1, "i8", 1, i8, Vec<i8>;
+    /// Unsigned 16-bit integer.
+    U16 = 2, "u16", 2, u16, Vec<u16>;
+    /// Signed 16-bit integer.
+    I16 = 3, "i16", 2, i16, Vec<i16>;
+    /// Unsigned 32-bit integer.
+    U32 = 4, "u32", 4, u32, Vec<u32>;
+    /// Signed 32-bit integer.
+    I32 = 5, "i32", 4, i32, Vec<i32>;
+    /// IEEE 754 binary32.
+    F32 = 6, "f32", 4, f32, Vec<f32>;
+    /// One byte, 0 or 1.
+    Bool = 7, "bool", 1, bool, Vec<bool>;
+    /// UTF-8 text, after its length.
+    String = 8, "string", 8, Box<str>, StringArray;
+    /// Elements of one kind, after that kind and their number. An array in an array has an element
+    /// kind of its own.
+    Array = 9, "array", 12, Array, Vec<Array>;
+    /// Unsigned 64-bit integer.
+    U64 = 10, "u64", 8, u64, Vec<u64>;
+    /// Signed 64-bit integer.
+    I64 = 11, "i64", 8, i64, Vec<i64>;
+    /// IEEE 754 binary64.
+    F64 = 12, "f64", 8, f64, Vec<f64>;
+}
 
+/// Passes the kinds of numbers, with their types, to the macro `$then`.
+macro_rules! number_kinds {
+    ($then:ident) => {
+        $then! {
+            U8: u8, I8: i8, U16: u16, I16: i16, U32: u32, I32: i32, U64: u64, I64: i64,
+            F32: f32, F64: f64
+        }
+    };
+}
+pub(super) use number_kinds;
+
+impl ValueKind {
     /// The id that stands for the kind in a file.
     pub fn id(self) -> u32 {
         self as u32
@@ -62,35 +133,9 @@ impl ValueKind {
         Self::ALL.get(usize::try_from(id).ok()?).copied()
     }
 
-    /// The name: `u32`, `string`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::F32 => "f32",
-            Self::Bool => "bool",
-            Self::String => "string",
-            Self::Array => "array",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F64 => "f64",
-        }
-    }
-
-    /// The fewest bytes that a value of this kind takes in a file.
-    pub(crate) fn min_bytes(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 | Self::Bool => 1,
-            Self::U16 | Self::I16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::String | Self::U64 | Self::I64 | Self::F64 => 8,
-            // The element kind and the count.
-            Self::Array => 12,
-        }
+    pub(crate) fn is_integer(self) -> bool {
+        use ValueKind::{I8, I16, I32, I64, U8, U16, U32, U64};
+        matches!(self, U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64)
     }
 }
 
@@ -100,90 +145,7 @@ impl fmt::Display for ValueKind {
     }
 }
 
-/// A metadata value.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Value {
-    /// Unsigned 8-bit integer.
-    U8(u8),
-    /// Signed 8-bit integer.
-    I8(i8),
-    /// Unsigned 16-bit integer.
-    U16(u16),
-    /// Signed 16-bit integer.
-    I16(i16),
-    /// Unsigned 32-bit integer.
-    U32(u32),
-    /// Signed 32-bit integer.
-    I32(i32),
-    /// Unsigned 64-bit integer.
-    U64(u64),
-    /// Signed 64-bit integer.
-    I64(i64),
-    /// IEEE 754 binary32.
-    F32(f32),
-    /// IEEE 754 binary64.
-    F64(f64),
-    /// True or false.
-    Bool(bool),
-    /// Text.
-    String(Box<str>),
-    /// Elements of one kind.
-    Array(Array),
-}
-
-/// The elements of an array value, kept as one typed vector.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Array {
-    /// Unsigned 8-bit integers.
-    U8(Vec<u8>),
-    /// Signed 8-bit integers.
-    I8(Vec<i8>),
-    /// Unsigned 16-bit integers.
-    U16(Vec<u16>),
-    /// Signed 16-bit integers.
-    I16(Vec<i16>),
-    /// Unsigned 32-bit integers.
-    U32(Vec<u32>),
-    /// Signed 32-bit integers.
-    I32(Vec<i32>),
-    /// Unsigned 64-bit integers.
-    U64(Vec<u64>),
-    /// Signed 64-bit integers.
-    I64(Vec<i64>),
-    /// IEEE 754 binary32.
-    F32(Vec<f32>),
-    /// IEEE 754 binary64.
-    F64(Vec<f64>),
-    /// True or false.
-    Bool(Vec<bool>),
-    /// Texts.
-    String(StringArray),
-    /// Arrays, each with an element kind of its own.
-    Array(Vec<Array>),
-}
-
 impl Value {
-    /// The kind of the value.
-    pub fn kind(&self) -> ValueKind {
-        match self {
-            Self::U8(_) => ValueKind::U8,
-            Self::I8(_) => ValueKind::I8,
-            Self::U16(_) => ValueKind::U16,
-            Self::I16(_) => ValueKind::I16,
-            Self::U32(_) => ValueKind::U32,
-            Self::I32(_) => ValueKind::I32,
-            Self::U64(_) => ValueKind::U64,
-            Self::I64(_) => ValueKind::I64,
-            Self::F32(_) => ValueKind::F32,
-            Self::F64(_) => ValueKind::F64,
-            Self::Bool(_) => ValueKind::Bool,
-            Self::String(_) => ValueKind::String,
-            Self::Array(_) => ValueKind::Array,
-        }
-    }
-
     /// The value of any integer kind.
     pub fn as_integer(&self) -> Option<i128> {
         match *self {
@@ -209,88 +171,27 @@ impl Value {
 }
 
 /// Writes numbers and booleans as they are, text in quotes with control characters escaped, and of
-/// an array its kind and length.
+/// an array its element kind and length.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::U8(v) => v.fmt(f),
-            Self::I8(v) => v.fmt(f),
-            Self::U16(v) => v.fmt(f),
-            Self::I16(v) => v.fmt(f),
-            Self::U32(v) => v.fmt(f),
-            Self::I32(v) => v.fmt(f),
-            Self::U64(v) => v.fmt(f),
-            Self::I64(v) => v.fmt(f),
-            Self::F32(v) => v.fmt(f),
-            Self::F64(v) => v.fmt(f),
-            Self::Bool(v) => v.fmt(f),
-            Self::String(v) => write!(f, "{v:?}"),
-            Self::Array(v) => write!(f, "[{}; {}]", v.element_kind(), v.len()),
+        macro_rules! write_value {
+            ($($kind:ident: $type:ty),*) => {
+                match self {
+                    $(Self::$kind(v) => v.fmt(f),)*
+                    Self::Bool(v) => v.fmt(f),
+                    Self::String(v) => write!(f, "{v:?}"),
+                    Self::Array(v) => write!(f, "[{}; {}]", v.element_kind(), v.len()),
+                }
+            };
         }
+        number_kinds!(write_value)
     }
 }
 
 impl Array {
-    /// The kind of the elements.
-    pub fn element_kind(&self) -> ValueKind {
-        match self {
-            Self::U8(_) => ValueKind::U8,
-            Self::I8(_) => ValueKind::I8,
-            Self::U16(_) => ValueKind::U16,
-            Self::I16(_) => ValueKind::I16,
-            Self::U32(_) => ValueKind::U32,
-            Self::I32(_) => ValueKind::I32,
-            Self::U64(_) => ValueKind::U64,
-            Self::I64(_) => ValueKind::I64,
-            Self::F32(_) => ValueKind::F32,
-            Self::F64(_) => ValueKind::F64,
-            Self::Bool(_) => ValueKind::Bool,
-            Self::String(_) => ValueKind::String,
-            Self::Array(_) => ValueKind::Array,
-        }
-    }
-
-    /// Elements in the array.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::U8(v) => v.len(),
-            Self::I8(v) => v.len(),
-            Self::U16(v) => v.len(),
-            Self::I16(v) => v.len(),
-            Self::U32(v) => v.len(),
-            Self::I32(v) => v.len(),
-            Self::U64(v) => v.len(),
-            Self::I64(v) => v.len(),
-            Self::F32(v) => v.len(),
-            Self::F64(v) => v.len(),
-            Self::Bool(v) => v.len(),
-            Self::String(v) => v.len(),
-            Self::Array(v) => v.len(),
-        }
-    }
-
     /// Whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The element at `index`; `None` beyond the end.
-    pub fn get(&self, index: usize) -> Option<Value> {
-        Some(match self {
-            Self::U8(v) => Value::U8(*v.get(index)?),
-            Self::I8(v) => Value::I8(*v.get(index)?),
-            Self::U16(v) => Value::U16(*v.get(index)?),
-            Self::I16(v) => Value::I16(*v.get(index)?),
-            Self::U32(v) => Value::U32(*v.get(index)?),
-            Self::I32(v) => Value::I32(*v.get(index)?),
-            Self::U64(v) => Value::U64(*v.get(index)?),
-            Self::I64(v) => Value::I64(*v.get(index)?),
-            Self::F32(v) => Value::F32(*v.get(index)?),
-            Self::F64(v) => Value::F64(*v.get(index)?),
-            Self::Bool(v) => Value::Bool(*v.get(index)?),
-            Self::String(v) => Value::String(v.get(index)?.into()),
-            Self::Array(v) => Value::Array(v.get(index)?.clone()),
-        })
     }
 
     /// How deep arrays are nested: 1 for an array of numbers.
@@ -356,7 +257,7 @@ impl<S: AsRef<str>> FromIterator<S> for StringArray {
 }
 
 macro_rules! values_from {
-    ($($kind:ident: $type:ty),* $(,)?) => {$(
+    ($($kind:ident: $type:ty),*) => {$(
         impl From<$type> for Value {
             fn from(value: $type) -> Self {
                 Value::$kind(value)
@@ -377,10 +278,8 @@ macro_rules! values_from {
     )*};
 }
 
-values_from! {
-    U8: u8, I8: i8, U16: u16, I16: i16, U32: u32, I32: i32, U64: u64, I64: i64,
-    F32: f32, F64: f64, Bool: bool,
-}
+number_kinds!(values_from);
+values_from!(Bool: bool);
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {

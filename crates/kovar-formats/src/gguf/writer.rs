@@ -9,7 +9,7 @@ use kovar_core::{DType, HostBytes};
 
 use super::stream::GgufStream;
 use super::tensor::type_id;
-use super::value::{Array, Value};
+use super::value::{Array, Value, number_kinds};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
@@ -464,39 +464,31 @@ impl Value {
 }
 
 fn put_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::U8(v) => out.extend(v.to_le_bytes()),
-        Value::I8(v) => out.extend(v.to_le_bytes()),
-        Value::U16(v) => out.extend(v.to_le_bytes()),
-        Value::I16(v) => out.extend(v.to_le_bytes()),
-        Value::U32(v) => out.extend(v.to_le_bytes()),
-        Value::I32(v) => out.extend(v.to_le_bytes()),
-        Value::U64(v) => out.extend(v.to_le_bytes()),
-        Value::I64(v) => out.extend(v.to_le_bytes()),
-        Value::F32(v) => out.extend(v.to_le_bytes()),
-        Value::F64(v) => out.extend(v.to_le_bytes()),
-        Value::Bool(v) => out.push((*v).into()),
-        Value::String(v) => put_str(out, v),
-        Value::Array(v) => put_array(out, v),
+    macro_rules! put {
+        ($($kind:ident: $type:ty),*) => {
+            match value {
+                $(Value::$kind(v) => out.extend(v.to_le_bytes()),)*
+                Value::Bool(v) => out.push((*v).into()),
+                Value::String(v) => put_str(out, v),
+                Value::Array(v) => put_array(out, v),
+            }
+        };
     }
+    number_kinds!(put)
 }
 
 fn put_array(out: &mut Vec<u8>, array: &Array) {
     out.extend(array.element_kind().id().to_le_bytes());
     put_len(out, array.len());
-    match array {
-        Array::U8(v) => out.extend(v),
-        Array::I8(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::U16(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::I16(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::U32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::I32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::U64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::I64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::F32(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::F64(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),
-        Array::Bool(v) => out.extend(v.iter().map(|&x| u8::from(x))),
-        Array::String(v) => v.iter().for_each(|text| put_str(out, text)),
-        Array::Array(v) => v.iter().for_each(|inner| put_array(out, inner)),
+    macro_rules! put {
+        ($($kind:ident: $type:ty),*) => {
+            match array {
+                $(Array::$kind(v) => out.extend(v.iter().flat_map(|x| x.to_le_bytes())),)*
+                Array::Bool(v) => out.extend(v.iter().map(|&x| u8::from(x))),
+                Array::String(v) => v.iter().for_each(|text| put_str(out, text)),
+                Array::Array(v) => v.iter().for_each(|inner| put_array(out, inner)),
+            }
+        };
     }
+    number_kinds!(put)
 }
