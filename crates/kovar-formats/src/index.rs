@@ -1,16 +1,16 @@
-//! Look-up of entries by name, four bytes an entry.
+//! Look-up of entries by name, at four bytes an entry.
 
-/// The positions of a list of distinct names, in the order of the names.
+/// The positions of the entries of a list with distinct names, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameIndex {
     by_name: Vec<u32>,
 }
 
 /// Why names could not be indexed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexError {
-    /// The entry at this position repeats the name of an earlier one.
-    Duplicate(usize),
+    /// The first name that occurs a second time.
+    Duplicate(String),
     /// There are more than `u32::MAX` entries.
     TooMany,
 }
@@ -25,18 +25,17 @@ impl NameIndex {
         let duplicate = by_name
             .windows(2)
             .filter_map(|pair| match *pair {
-                [a, b] if name_at(a) == name_at(b) => Some(b as usize),
+                [a, b] if name_at(a) == name_at(b) => Some(b),
                 _ => None,
             })
             .min();
-        match duplicate {
-            Some(position) => Err(IndexError::Duplicate(position)),
+        match duplicate.and_then(name_at) {
+            Some(name) => Err(IndexError::Duplicate(name.to_owned())),
             None => Ok(Self { by_name }),
         }
     }
 
-    /// The position of the entry called `wanted`; `entries` and `name` as given to
-    /// [`new`](Self::new).
+    /// The entry called `wanted`; `entries` and `name` must be those given to [`new`](Self::new).
     pub(crate) fn find<'a, T>(
         &self,
         entries: &'a [T],
@@ -69,6 +68,6 @@ mod tests {
     fn the_first_repetition_is_reported() {
         let names = ["x", "b", "a", "b", "a"];
         let error = NameIndex::new(&names, |n| n).unwrap_err();
-        assert_eq!(error, IndexError::Duplicate(3));
+        assert_eq!(error, IndexError::Duplicate("b".to_owned()));
     }
 }

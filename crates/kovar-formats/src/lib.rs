@@ -5,6 +5,7 @@
 //! field and where it lies. Tensor bytes are windows of the mapped file
 //! ([`HostBytes`](kovar_core::HostBytes)); nothing is copied.
 
+mod error;
 pub mod gguf;
 mod hugging_face;
 mod index;
@@ -14,16 +15,20 @@ pub mod quantize;
 mod replace;
 mod rwkv;
 pub mod safetensors;
+mod small_file;
 pub mod synth;
+mod tensor;
 
+pub use error::{FileReadError, FileWriteError};
 pub use gguf::{Gguf, GgufError, GgufWriter, Metadata, MetadataError, TensorInfo, Value};
 pub use hugging_face::HuggingFaceError;
 pub use mmap::map_file;
 pub use model_file::{
-    LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError,
+    LazyTensor, ModelFile, ModelFileError, ModelFormat, ModelTensor, TransformError, WeightError,
 };
 pub use rwkv::RwkvError;
 pub use safetensors::{SafeTensors, SafeTensorsError};
+pub use tensor::FileTensor;
 
 /// The most dims a tensor of a file may have: as many as a kovar layout.
 ///

@@ -1,4 +1,4 @@
-//! Files that take the place of others only once they are complete.
+//! Files that replace others only once they are complete.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,49 +6,39 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::FileWriteError;
+
 const BUFFER_BYTES: usize = 1 << 18;
-/// Links that are followed, as many as Linux follows.
+/// The most links that are followed, the limit of Linux.
 const MAX_LINKS: usize = 40;
-/// Names that are tried: those of a process that was killed may be taken.
+/// The most names that are tried. A killed process may have left files under some of them.
 const MAX_NAMES: usize = 1000;
 
-/// What may go wrong with the file itself.
-pub(crate) enum ReplaceError {
-    /// It could not be created.
-    Create { path: PathBuf, source: io::Error },
-    /// It could not be completed or put in its place.
-    Write(io::Error),
-}
-
-/// A complete file that is not yet in its place; dropping it removes it.
+/// A complete file that has not yet replaced its target. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct PartialFile {
     partial: PathBuf,
     target: PathBuf,
-    is_placed: bool,
+    is_persisted: bool,
 }
 
 impl PartialFile {
-    /// Writes a file beside `path`, of a name that no other file has, by `write`. If `path` is a link,
-    /// what it leads to is meant. Nothing is left of a file that could not be written to its end.
-    /// `failed` makes an error of the caller's.
-    pub(crate) fn write<E>(
+    /// Creates a file with a unique name in the folder of `path` and lets `write` fill it. If
+    /// `path` is a link, the file that it leads to is meant. If writing fails, no file is left.
+    pub(crate) fn write<E: From<FileWriteError>>(
         path: &Path,
-        failed: impl Fn(ReplaceError) -> E,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let (file, partial) = Self::create(path).map_err(|source| {
-            failed(ReplaceError::Create {
-                path: path.to_owned(),
-                source,
-            })
+        let (file, partial) = Self::create(path).map_err(|source| FileWriteError::Create {
+            path: path.to_owned(),
+            source,
         })?;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         write(&mut out)?;
-        // On the disk before it takes the place of a file that is there.
+        // The bytes must be on the disk before the file replaces another.
         out.flush()
             .and_then(|()| out.get_ref().sync_all())
-            .map_err(|error| failed(ReplaceError::Write(error)))?;
+            .map_err(FileWriteError::Write)?;
         Ok(partial)
     }
 
@@ -67,39 +57,36 @@ impl PartialFile {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 created => {
                     let file = created?;
-                    let is_placed = false;
-                    return Ok((
-                        file,
-                        Self {
-                            partial,
-                            target,
-                            is_placed,
-                        },
-                    ));
+                    let partial = Self {
+                        partial,
+                        target,
+                        is_persisted: false,
+                    };
+                    return Ok((file, partial));
                 }
             }
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Puts the file into its place, where it replaces one that is there.
-    pub(crate) fn persist(mut self) -> Result<(), ReplaceError> {
-        fs::rename(&self.partial, &self.target).map_err(ReplaceError::Write)?;
-        self.is_placed = true;
+    /// Renames the file to its target, replacing an existing one.
+    pub(crate) fn persist(mut self) -> Result<(), FileWriteError> {
+        fs::rename(&self.partial, &self.target)?;
+        self.is_persisted = true;
         Ok(())
     }
 }
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        if !self.is_placed {
-            // The error that is reported is that of writing.
+        if !self.is_persisted {
+            // The error of writing is the one to report.
             let _ = fs::remove_file(&self.partial);
         }
     }
 }
 
-/// `.NAME.<process>-<count>.partial`, another name for each call.
+/// `.NAME.<process>-<count>.partial`, a different name at each call.
 fn unique(name: OsString) -> OsString {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +96,7 @@ fn unique(name: OsString) -> OsString {
     unique
 }
 
-/// What `path` leads to, be it there or not.
+/// The file that the links at `path` lead to, whether or not it exists.
 fn target_of(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -124,14 +111,12 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
     ))
 }
 
-/// Writes a file by `write` and puts it in the place of `path`.
-pub(crate) fn replace_file<E>(
+/// Writes a file by `write` and puts it at `path`, replacing an existing one.
+pub(crate) fn replace_file<E: From<FileWriteError>>(
     path: &Path,
-    failed: impl Fn(ReplaceError) -> E,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let written = PartialFile::write(path, &failed, write)?;
-    written.persist().map_err(failed)
+    Ok(PartialFile::write(path, write)?.persist()?)
 }
 
 #[cfg(test)]
@@ -142,11 +127,12 @@ mod tests {
         path: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let failed = |error| match error {
-            ReplaceError::Create { source, .. } => source,
-            ReplaceError::Write(error) => error,
-        };
-        replace_file(path, failed, write)
+        let written = replace_file(path, |out| write(out).map_err(FileWriteError::Write));
+        written.map_err(|error| match error {
+            FileWriteError::Create { source, .. } => source,
+            FileWriteError::Write(error) => error,
+            other => panic!("{other}"),
+        })
     }
 
     fn names(folder: &Path) -> Vec<OsString> {

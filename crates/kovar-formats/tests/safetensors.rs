@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use kovar_core::ops::dtypes::PLAIN;
 use kovar_core::{DType, HostBytes};
+use kovar_formats::FileWriteError;
 use kovar_formats::safetensors::{
-    ReadError, SafeTensors, SafeTensorsError, SafeTensorsWriteError, SafeTensorsWriter, TensorDType,
+    ReadError, SafeTensors, SafeTensorsError, SafeTensorsWriter, TensorDType,
 };
 
 fn file(header: &str, data_len: usize) -> Vec<u8> {
@@ -270,7 +271,7 @@ fn a_written_file_replaces_its_own_source() {
     let nowhere = dir.path().join("no/such/folder");
     assert!(matches!(
         writer.write_file(nowhere),
-        Err(SafeTensorsWriteError::Create { .. })
+        Err(FileWriteError::Create { .. })
     ));
 }
 

@@ -49,9 +49,9 @@ pub use kovar_core::{
 };
 pub use kovar_cpu as cpu;
 pub use kovar_formats::{
-    Gguf, GgufError, GgufWriter, HuggingFaceError, LazyTensor, Metadata, MetadataError, ModelFile,
-    ModelFileError, ModelFormat, ModelTensor, SafeTensors, SafeTensorsError, TensorInfo, gguf,
-    map_file, quantize, safetensors, synth,
+    FileWriteError, Gguf, GgufError, GgufWriter, HuggingFaceError, LazyTensor, Metadata,
+    MetadataError, ModelFile, ModelFileError, ModelFormat, ModelTensor, SafeTensors,
+    SafeTensorsError, TensorInfo, gguf, map_file, quantize, safetensors, synth,
 };
 pub use kovar_gpu as gpu;
 pub use kovar_runtime as runtime;

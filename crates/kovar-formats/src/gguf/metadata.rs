@@ -64,11 +64,9 @@ pub enum MetadataError {
 }
 
 impl Metadata {
-    pub(crate) fn new(entries: Vec<Entry>) -> Result<Self, (IndexError, Vec<Entry>)> {
-        match NameIndex::new(&entries, |entry| &entry.key) {
-            Ok(index) => Ok(Self { entries, index }),
-            Err(error) => Err((error, entries)),
-        }
+    pub(crate) fn new(entries: Vec<Entry>) -> Result<Self, IndexError> {
+        let index = NameIndex::new(&entries, |entry| &entry.key)?;
+        Ok(Self { entries, index })
     }
 
     /// The same without the keys that begin with `prefix`.

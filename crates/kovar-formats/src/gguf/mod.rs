@@ -40,7 +40,7 @@ pub use split::{SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, SplitError};
 pub use stream::GgufStream;
 pub use tensor::TensorInfo;
 pub use value::{Array, StringArray, Value, ValueKind};
-pub use writer::{GgufWriteError, GgufWriter};
+pub use writer::GgufWriter;
 
 /// The metadata key that sets the alignment of the data section.
 pub const ALIGNMENT_KEY: &str = "general.alignment";

@@ -12,6 +12,7 @@ use super::value::{Array, StringArray, Value, ValueKind, number_kinds};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
+use crate::tensor::elements_of;
 
 /// The fewest bytes of a key-value pair: the length of the key, the kind and a one-byte value.
 const MIN_ENTRY_BYTES: usize = 8 + 4 + 1;
@@ -41,9 +42,7 @@ pub(super) fn parse(file: &HostBytes) -> Result<Header, GgufError> {
     let tensors = place(file, cursor.offset(), alignment, raw)?;
     check_overlap(&tensors)?;
     let index = NameIndex::new(&tensors, |tensor| &tensor.name).map_err(|error| match error {
-        IndexError::Duplicate(at) => GgufError::DuplicateTensor {
-            tensor: tensors.get(at).map_or("", |t| &t.name).to_owned(),
-        },
+        IndexError::Duplicate(tensor) => GgufError::DuplicateTensor { tensor },
         IndexError::TooMany => GgufError::TooManyEntries {
             field: GgufField::TensorCount,
         },
@@ -128,10 +127,8 @@ fn parse_metadata(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, Ggu
             value,
         });
     }
-    Metadata::new(entries).map_err(|(error, entries)| match error {
-        IndexError::Duplicate(at) => GgufError::DuplicateKey {
-            key: entries.get(at).map_or("", |e| &e.key).to_owned(),
-        },
+    Metadata::new(entries).map_err(|error| match error {
+        IndexError::Duplicate(key) => GgufError::DuplicateKey { key },
         IndexError::TooMany => GgufError::TooManyEntries {
             field: GgufField::MetadataCount,
         },
@@ -384,10 +381,7 @@ fn size_of(
         .iter()
         .map(|&dim| usize::try_from(dim).ok())
         .collect::<Option<Box<[usize]>>>();
-    let elements = converted.as_deref().and_then(|dims| {
-        dims.iter()
-            .try_fold(1usize, |product, &dim| product.checked_mul(dim))
-    });
+    let elements = converted.as_deref().and_then(elements_of);
     let (Some(dims), Some(elements)) = (converted, elements) else {
         return Err(GgufError::SizeOverflow {
             tensor: name.to_owned(),

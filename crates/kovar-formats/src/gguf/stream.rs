@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::writer::GgufWriteError;
+use crate::error::FileWriteError;
 
 /// A GGUF file in the making: the header is written, the data of the tensors follows in the order
 /// in which they were declared, in pieces of any size. Memory holds no more than a piece.
@@ -24,7 +24,7 @@ impl<W: Write> GgufStream<W> {
         header: &[u8],
         alignment: usize,
         mut tensors: Vec<(String, usize)>,
-    ) -> Result<Self, GgufWriteError> {
+    ) -> Result<Self, FileWriteError> {
         out.write_all(header)?;
         tensors.reverse();
         let mut stream = Self {
@@ -41,18 +41,18 @@ impl<W: Write> GgufStream<W> {
     ///
     /// # Errors
     /// The bytes go beyond the end of the tensor or there is none left, or the output fails.
-    pub fn data(&mut self, bytes: &[u8]) -> Result<(), GgufWriteError> {
+    pub fn data(&mut self, bytes: &[u8]) -> Result<(), FileWriteError> {
         if bytes.is_empty() {
             return Ok(());
         }
         let Some((name, size)) = self.pending.last() else {
-            return Err(GgufWriteError::SurplusData {
+            return Err(FileWriteError::SurplusData {
                 surplus: bytes.len(),
             });
         };
         let size = *size;
         if bytes.len() > size - self.written {
-            return Err(GgufWriteError::WrongSize {
+            return Err(FileWriteError::WrongSize {
                 tensor: name.clone(),
                 expected: size,
                 actual: self.written + bytes.len(),
@@ -72,9 +72,9 @@ impl<W: Write> GgufStream<W> {
     ///
     /// # Errors
     /// A tensor is not complete, or the output fails.
-    pub fn finish(mut self) -> Result<W, GgufWriteError> {
+    pub fn finish(mut self) -> Result<W, FileWriteError> {
         if let Some((name, size)) = self.pending.last() {
-            return Err(GgufWriteError::WrongSize {
+            return Err(FileWriteError::WrongSize {
                 tensor: name.clone(),
                 expected: *size,
                 actual: self.written,
@@ -85,7 +85,7 @@ impl<W: Write> GgufStream<W> {
     }
 
     /// Pads after `len` bytes that began aligned.
-    fn pad(&mut self, len: usize) -> Result<(), GgufWriteError> {
+    fn pad(&mut self, len: usize) -> Result<(), FileWriteError> {
         let padding = len.wrapping_neg() & (self.alignment - 1);
         io::copy(
             &mut io::Read::take(io::repeat(0), padding as u64),

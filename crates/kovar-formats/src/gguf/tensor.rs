@@ -1,58 +1,17 @@
 //! The tensors of a GGUF file and the ids of their types.
 
-use std::ops::Range;
-
-use kovar_core::{DType, HostBytes};
+use kovar_core::DType;
 
 use crate::model_file::LazyTensor;
+use crate::tensor::FileTensor;
 
-/// What a file says of one tensor.
-#[derive(Clone, Debug)]
-pub struct TensorInfo {
-    pub(super) name: Box<str>,
-    pub(super) dtype: DType,
-    pub(super) dims: Box<[usize]>,
-    pub(super) range: Range<usize>,
-    pub(super) data: HostBytes,
-}
+/// A tensor of a GGUF file.
+pub type TensorInfo = FileTensor<DType>;
 
 impl TensorInfo {
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The dtype.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// The dims, row-major, outermost first: the reverse of the order in the file. No dim is zero.
-    pub fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-
-    /// Number of elements.
-    pub fn elements(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    /// Where the data lies, in bytes from the start of the file.
-    pub fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-
-    /// The data, a window of the file: `dtype().bytes_for(elements())` bytes in rows of the
-    /// innermost dim.
-    pub fn bytes(&self) -> HostBytes {
-        self.data.clone()
-    }
-
     pub(crate) fn into_lazy(self) -> (Box<str>, LazyTensor) {
-        (
-            self.name,
-            LazyTensor::window(self.dtype, self.dims, self.data),
-        )
+        let data = LazyTensor::window(self.dtype, self.dims, self.data);
+        (self.name, data)
     }
 }
 

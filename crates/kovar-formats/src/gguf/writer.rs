@@ -1,8 +1,8 @@
 //! Writing GGUF files.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use kovar_core::{DType, HostBytes};
@@ -11,9 +11,10 @@ use super::stream::GgufStream;
 use super::tensor::type_id;
 use super::value::{Array, Value, number_kinds};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
-use crate::MAX_DIMS;
+use crate::error::FileWriteError;
 use crate::index::{IndexError, NameIndex};
-use crate::replace::{PartialFile, ReplaceError, replace_file};
+use crate::replace::{PartialFile, replace_file};
+use crate::tensor::bytes_of;
 
 const VERSION: u32 = 3;
 
@@ -38,108 +39,6 @@ struct Tensor {
     data: Option<HostBytes>,
 }
 
-/// Why a GGUF file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum GgufWriteError {
-    /// The alignment is not a power of two.
-    #[error("alignment {alignment} is not a power of two")]
-    InvalidAlignment {
-        /// The alignment asked for.
-        alignment: u32,
-    },
-    /// `general.alignment` is written by the writer.
-    #[error("metadata \"general.alignment\" is set by the alignment of the writer")]
-    AlignmentKey,
-    /// A key or tensor name is longer than the format allows.
-    #[error("name {name:?} is {} bytes long, the most is {MAX_NAME_BYTES}", name.len())]
-    NameTooLong {
-        /// The name.
-        name: String,
-    },
-    /// Arrays are nested too deep.
-    #[error("metadata {key:?} nests arrays deeper than {MAX_NESTING}")]
-    NestedTooDeep {
-        /// The key.
-        key: String,
-    },
-    /// A key was given twice.
-    #[error("metadata {key:?} given twice")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
-    /// A tensor name was given twice.
-    #[error("tensor {tensor:?} given twice")]
-    DuplicateTensor {
-        /// The name.
-        tensor: String,
-    },
-    /// More than `u32::MAX` keys or tensors.
-    #[error("more than {} keys or tensors", u32::MAX)]
-    TooManyEntries,
-    /// The dims cannot be written: too many, one of them zero, or rows that are not whole blocks.
-    #[error("tensor {tensor:?} of {dtype} cannot have dims {dims:?}")]
-    InvalidDims {
-        /// Name of the tensor.
-        tensor: String,
-        /// Its dtype.
-        dtype: DType,
-        /// Its dims, outermost first.
-        dims: Vec<usize>,
-    },
-    /// GGUF has no such type.
-    #[error("tensor {tensor:?} has dtype {dtype}, which GGUF lacks")]
-    NoSuchType {
-        /// Name of the tensor.
-        tensor: String,
-        /// Its dtype.
-        dtype: DType,
-    },
-    /// The data does not have the size of the dims.
-    #[error("tensor {tensor:?} takes {expected} bytes, {actual} were given")]
-    WrongSize {
-        /// Name of the tensor.
-        tensor: String,
-        /// Bytes that its dims and dtype take.
-        expected: usize,
-        /// Bytes given.
-        actual: usize,
-    },
-    /// A tensor was declared without data, which only streaming can give it.
-    #[error("tensor {tensor:?} has no data")]
-    NoData {
-        /// Name of the tensor.
-        tensor: String,
-    },
-    /// Data was streamed after the last tensor was complete.
-    #[error("{surplus} bytes were given after the last tensor was complete")]
-    SurplusData {
-        /// Bytes given.
-        surplus: usize,
-    },
-    /// The file could not be created.
-    #[error("cannot create {}", path.display())]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Writing failed.
-    #[error("writing the GGUF file failed")]
-    Write(#[from] io::Error),
-}
-
-impl From<ReplaceError> for GgufWriteError {
-    fn from(error: ReplaceError) -> Self {
-        match error {
-            ReplaceError::Create { path, source } => Self::Create { path, source },
-            ReplaceError::Write(error) => Self::Write(error),
-        }
-    }
-}
-
 impl Default for GgufWriter {
     fn default() -> Self {
         Self::new()
@@ -160,9 +59,9 @@ impl GgufWriter {
     ///
     /// # Errors
     /// The alignment is not a power of two.
-    pub fn with_alignment(alignment: u32) -> Result<Self, GgufWriteError> {
+    pub fn with_alignment(alignment: u32) -> Result<Self, FileWriteError> {
         if !alignment.is_power_of_two() {
-            return Err(GgufWriteError::InvalidAlignment { alignment });
+            return Err(FileWriteError::InvalidAlignment { alignment });
         }
         let mut writer = Self::new();
         if alignment != DEFAULT_ALIGNMENT {
@@ -183,15 +82,15 @@ impl GgufWriter {
         &mut self,
         key: impl Into<String>,
         value: impl Into<Value>,
-    ) -> Result<&mut Self, GgufWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         let (key, value) = (checked_name(key.into())?, value.into());
         if key == ALIGNMENT_KEY {
-            return Err(GgufWriteError::AlignmentKey);
+            return Err(FileWriteError::AlignmentKey);
         }
         if let Value::Array(array) = &value
             && array.depth() > MAX_NESTING
         {
-            return Err(GgufWriteError::NestedTooDeep { key });
+            return Err(FileWriteError::NestedTooDeep { key });
         }
         self.metadata.push((key, value));
         Ok(self)
@@ -207,7 +106,7 @@ impl GgufWriter {
         dtype: DType,
         dims: &[usize],
         data: Vec<u8>,
-    ) -> Result<&mut Self, GgufWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         self.tensor_bytes(name, dtype, dims, HostBytes::new(Arc::new(data)))
     }
 
@@ -215,7 +114,7 @@ impl GgufWriter {
     /// blocks, row after row.
     ///
     /// # Errors
-    /// The name is too long, the dims are more than [`MAX_DIMS`], have a zero or are not whole
+    /// The name is too long, the dims are more than [`MAX_DIMS`](crate::MAX_DIMS), have a zero or are not whole
     /// blocks, or the data has another size. A name that is given twice is reported when the file
     /// is written.
     pub fn tensor_bytes(
@@ -224,14 +123,14 @@ impl GgufWriter {
         dtype: DType,
         dims: &[usize],
         data: HostBytes,
-    ) -> Result<&mut Self, GgufWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         let name = name.into();
         let actual = data.len();
         let tensor = self.declare(name, dtype, dims)?;
         if actual != tensor.size {
             let (tensor, expected) = (tensor.name.clone(), tensor.size);
             self.tensors.pop();
-            return Err(GgufWriteError::WrongSize {
+            return Err(FileWriteError::WrongSize {
                 tensor,
                 expected,
                 actual,
@@ -250,7 +149,7 @@ impl GgufWriter {
         name: impl Into<String>,
         dtype: DType,
         dims: &[usize],
-    ) -> Result<&mut Self, GgufWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         self.declare(name.into(), dtype, dims)?;
         Ok(self)
     }
@@ -260,18 +159,19 @@ impl GgufWriter {
         name: String,
         dtype: DType,
         dims: &[usize],
-    ) -> Result<&mut Tensor, GgufWriteError> {
+    ) -> Result<&mut Tensor, FileWriteError> {
         let name = checked_name(name)?;
         let Some(type_id) = type_id(dtype) else {
-            return Err(GgufWriteError::NoSuchType {
+            return Err(FileWriteError::NoSuchDType {
                 tensor: name,
                 dtype,
+                format: "GGUF",
             });
         };
-        let Some(size) = bytes_of(dtype, dims) else {
-            return Err(GgufWriteError::InvalidDims {
+        let Some(size) = bytes_of(dtype, dims).filter(|_| !dims.contains(&0)) else {
+            return Err(FileWriteError::InvalidDims {
                 tensor: name,
-                dtype,
+                dtype: dtype.name(),
                 dims: dims.to_vec(),
             });
         };
@@ -289,7 +189,7 @@ impl GgufWriter {
     ///
     /// # Errors
     /// A key or tensor name was given twice, or `out` fails.
-    pub fn stream<W: Write>(&self, out: W) -> Result<GgufStream<W>, GgufWriteError> {
+    pub fn stream<W: Write>(&self, out: W) -> Result<GgufStream<W>, FileWriteError> {
         let sizes = self.tensors.iter().map(|t| (t.name.clone(), t.size));
         GgufStream::start(
             out,
@@ -303,10 +203,10 @@ impl GgufWriter {
     ///
     /// # Errors
     /// A key or tensor name was given twice, or `out` fails.
-    pub fn write_to(&self, out: &mut impl Write) -> Result<(), GgufWriteError> {
+    pub fn write_to(&self, out: &mut impl Write) -> Result<(), FileWriteError> {
         let mut stream = self.stream(out)?;
         for tensor in &self.tensors {
-            let data = tensor.data.as_ref().ok_or_else(|| GgufWriteError::NoData {
+            let data = tensor.data.as_ref().ok_or_else(|| FileWriteError::NoData {
                 tensor: tensor.name.clone(),
             })?;
             stream.data(data.as_slice())?;
@@ -319,7 +219,7 @@ impl GgufWriter {
     ///
     /// # Errors
     /// A key or tensor name was given twice.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, GgufWriteError> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FileWriteError> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
         Ok(bytes)
@@ -333,10 +233,8 @@ impl GgufWriter {
     ///
     /// # Errors
     /// A key or tensor name was given twice, or the file cannot be created or written.
-    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
-        replace_file(path.as_ref(), GgufWriteError::from, |out| {
-            self.write_to(out)
-        })
+    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), FileWriteError> {
+        replace_file(path.as_ref(), |out| self.write_to(out))
     }
 
     /// Whether a file can be written in the place of `path`: makes the file that would take it, and
@@ -344,8 +242,8 @@ impl GgufWriter {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn check_place(path: impl AsRef<Path>) -> Result<(), GgufWriteError> {
-        PartialFile::write(path.as_ref(), GgufWriteError::from, |_| Ok(())).map(drop)
+    pub fn check_place(path: impl AsRef<Path>) -> Result<(), FileWriteError> {
+        PartialFile::write(path.as_ref(), |_| Ok(())).map(drop)
     }
 
     /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
@@ -353,24 +251,21 @@ impl GgufWriter {
     ///
     /// # Errors
     /// Those of [`stream`](Self::stream), of the file, and of `fill`; no file is left then.
-    pub fn stream_file<E: From<GgufWriteError>>(
+    pub fn stream_file<E: From<FileWriteError>>(
         &self,
         path: impl AsRef<Path>,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.stream_partial(path.as_ref(), fill)?
-            .persist()
-            .map_err(|error| GgufWriteError::from(error).into())
+        Ok(self.stream_partial(path.as_ref(), fill)?.persist()?)
     }
 
     /// [`stream_file`](Self::stream_file) without putting the file into its place.
-    pub(crate) fn stream_partial<E: From<GgufWriteError>>(
+    pub(crate) fn stream_partial<E: From<FileWriteError>>(
         &self,
         path: &Path,
         fill: impl FnOnce(&mut GgufStream<&mut BufWriter<File>>) -> Result<(), E>,
     ) -> Result<PartialFile, E> {
-        let failed = |error| GgufWriteError::from(error).into();
-        PartialFile::write(path, failed, |out| {
+        PartialFile::write(path, |out| {
             let mut stream = self.stream(out)?;
             fill(&mut stream)?;
             stream.finish()?;
@@ -382,7 +277,7 @@ impl GgufWriter {
         written.wrapping_neg() & (self.alignment as usize - 1)
     }
 
-    fn header(&self) -> Result<Vec<u8>, GgufWriteError> {
+    fn header(&self) -> Result<Vec<u8>, FileWriteError> {
         self.check_names()?;
         let mut out = Vec::new();
         out.extend(MAGIC);
@@ -409,41 +304,22 @@ impl GgufWriter {
         Ok(out)
     }
 
-    fn check_names(&self) -> Result<(), GgufWriteError> {
+    fn check_names(&self) -> Result<(), FileWriteError> {
         let keys = NameIndex::new(&self.metadata, |(key, _)| key);
+        keys.map_err(|error| match error {
+            IndexError::Duplicate(key) => FileWriteError::DuplicateKey { key },
+            IndexError::TooMany => FileWriteError::TooManyEntries,
+        })?;
         let tensors = NameIndex::new(&self.tensors, |tensor| &tensor.name);
-        match (keys, tensors) {
-            (Ok(_), Ok(_)) => Ok(()),
-            (Err(IndexError::TooMany), _) | (_, Err(IndexError::TooMany)) => {
-                Err(GgufWriteError::TooManyEntries)
-            }
-            (Err(IndexError::Duplicate(at)), _) => Err(GgufWriteError::DuplicateKey {
-                key: self.metadata.get(at).map_or("", |(key, _)| key).to_owned(),
-            }),
-            (_, Err(IndexError::Duplicate(at))) => Err(GgufWriteError::DuplicateTensor {
-                tensor: self.tensors.get(at).map_or("", |t| &t.name).to_owned(),
-            }),
-        }
+        tensors.map(drop).map_err(FileWriteError::of_tensor_names)
     }
 }
 
-fn checked_name(name: String) -> Result<String, GgufWriteError> {
+fn checked_name(name: String) -> Result<String, FileWriteError> {
     if name.len() > MAX_NAME_BYTES {
-        return Err(GgufWriteError::NameTooLong { name });
+        return Err(FileWriteError::NameTooLong { name });
     }
     Ok(name)
-}
-
-/// Bytes of a tensor; `None` if its dims cannot be written.
-fn bytes_of(dtype: DType, dims: &[usize]) -> Option<usize> {
-    let row = dims.last().copied().unwrap_or(1);
-    if dims.len() > MAX_DIMS || dims.contains(&0) || !row.is_multiple_of(dtype.block_len()) {
-        return None;
-    }
-    let elements = dims
-        .iter()
-        .try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-    dtype.bytes_for(elements)
 }
 
 fn put_len(out: &mut Vec<u8>, len: usize) {

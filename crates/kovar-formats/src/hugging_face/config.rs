@@ -77,7 +77,7 @@ fn plain_values() -> [(&'static str, Json); 5] {
 }
 
 /// What the config says of the model.
-pub(super) struct Hyper {
+pub(super) struct Hyperparams {
     pub(super) architecture: &'static str,
     pub(super) vocab_len: u32,
     pub(super) n_layers: u32,
@@ -88,7 +88,7 @@ pub(super) struct Hyper {
     rest: Vec<(&'static str, Value)>,
 }
 
-pub(super) fn read(config: &Config) -> Result<Hyper, HuggingFaceError> {
+pub(super) fn read(config: &Config) -> Result<Hyperparams, HuggingFaceError> {
     let class = class_of(config)?;
     for (key, plain) in plain_values() {
         config.allow_only(key, &plain)?;
@@ -126,7 +126,7 @@ pub(super) fn read(config: &Config) -> Result<Hyper, HuggingFaceError> {
     if let Some(window) = window(config, class, n_layers)? {
         rest.push(("attention.sliding_window", window.into()));
     }
-    Ok(Hyper {
+    Ok(Hyperparams {
         architecture: class.architecture,
         vocab_len: config.require_size("vocab_size")?,
         n_layers,
@@ -152,9 +152,12 @@ fn class_of(config: &Config) -> Result<&'static Class, HuggingFaceError> {
 
 /// The sliding window of all layers, or none; a mixture of both is not supported.
 fn window(config: &Config, class: &Class, n_layers: u32) -> Result<Option<u32>, HuggingFaceError> {
-    let size = || match config.has("sliding_window") {
-        true => config.integer("sliding_window"),
-        false => Ok(Some(DEFAULT_WINDOW)),
+    let size = || {
+        if config.has("sliding_window") {
+            config.integer("sliding_window")
+        } else {
+            Ok(Some(DEFAULT_WINDOW))
+        }
     };
     let uses = match class.window {
         Window::None => false,
@@ -183,7 +186,7 @@ fn window(config: &Config, class: &Class, n_layers: u32) -> Result<Option<u32>, 
     }
 }
 
-impl Hyper {
+impl Hyperparams {
     /// GGUF's metadata of a model called `name`.
     pub(super) fn metadata(&self, name: &str) -> Vec<(String, Value)> {
         let general: [(&str, Value); 3] = [

@@ -1,55 +1,22 @@
-use std::io;
 use std::path::PathBuf;
 
-use kovar_core::DType;
-
-use crate::model_file::TransformError;
-use crate::safetensors::{SafeTensorsError, ShardError, TensorDType};
+use crate::error::FileReadError;
+use crate::model_file::WeightError;
+use crate::safetensors::ShardError;
 
 /// Why a Hugging Face folder could not be read. A `key` is written with dots where objects are
 /// nested: `rope_scaling.factor`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HuggingFaceError {
-    /// A file of the folder cannot be opened.
-    #[error("cannot open {}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    /// A JSON or text file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileReadError),
     /// The folder is not one of a model.
     #[error("{} has no config.json, as the folder of a model has", path.display())]
     NoConfig {
         /// The folder.
         path: PathBuf,
-    },
-    /// A file is larger than any honest one.
-    #[error("{} has {len} bytes, the most is {most}", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its bytes.
-        len: usize,
-        /// The most that is read.
-        most: usize,
-    },
-    /// A file is not JSON of the right form.
-    #[error("{} is not valid", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
-    /// A text is not UTF-8.
-    #[error("{} is not UTF-8 (the first {valid_up_to} bytes are)", path.display())]
-    InvalidUtf8 {
-        /// The file.
-        path: PathBuf,
-        /// Bytes that are valid.
-        valid_up_to: usize,
     },
     /// A key is missing.
     #[error("{}: `{key}` is missing", path.display())]
@@ -147,23 +114,12 @@ pub enum HuggingFaceError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file of weights is damaged.
-    #[error("{}", path.display())]
-    SafeTensors {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: SafeTensorsError,
-    },
+    /// The weights cannot be read.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
     /// A sharded model is damaged.
     #[error(transparent)]
     Shards(#[from] ShardError),
-    /// A tensor that no architecture of kovar has.
-    #[error("tensor {tensor:?} is not known")]
-    UnknownTensor {
-        /// Its name.
-        tensor: String,
-    },
     /// A tensor that the config asks for is not there.
     #[error("tensor {tensor:?} is missing (`{key}` asks for it)")]
     MissingTensor {
@@ -171,33 +127,5 @@ pub enum HuggingFaceError {
         tensor: String,
         /// The key.
         key: &'static str,
-    },
-    /// A tensor has a dtype that kovar does not compute with.
-    #[error("tensor {tensor:?} is {dtype}, which kovar does not support as a weight")]
-    TensorDType {
-        /// Its name.
-        tensor: String,
-        /// Its dtype.
-        dtype: TensorDType,
-    },
-    /// A tensor has dims that the config does not give it.
-    #[error("tensor {tensor:?} has dims {dims:?}: {rule}")]
-    TensorDims {
-        /// Its name.
-        tensor: String,
-        /// Its dims, outermost first.
-        dims: Vec<usize>,
-        /// What must hold.
-        rule: &'static str,
-    },
-    /// A tensor cannot be brought into the form that GGUF has it in.
-    #[error("tensor {tensor:?} ({dtype})")]
-    Transform {
-        /// Its name.
-        tensor: String,
-        /// Its dtype.
-        dtype: DType,
-        /// The reason.
-        source: TransformError,
     },
 }

@@ -1,14 +1,12 @@
 //! The JSON files of a folder, and their values by key.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use kovar_core::HostBytes;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::HuggingFaceError;
-use crate::mmap::map_file;
+use crate::error::FileReadError;
+use crate::small_file::{optional, read_json};
 
 /// The largest config, in bytes.
 const MAX_CONFIG_BYTES: usize = 16 << 20;
@@ -16,38 +14,6 @@ const MAX_CONFIG_BYTES: usize = 16 << 20;
 const MAX_SIZE: u64 = crate::MAX_SIZE as u64;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 80;
-
-/// The bytes of the file at `path`; `None` if there is none.
-pub(super) fn read_bytes(path: &Path, most: usize) -> Result<Option<HostBytes>, HuggingFaceError> {
-    match map_file(path) {
-        Ok(bytes) if bytes.len() > most => Err(HuggingFaceError::TooLarge {
-            path: path.to_owned(),
-            len: bytes.len(),
-            most,
-        }),
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(HuggingFaceError::Open {
-            path: path.to_owned(),
-            source,
-        }),
-    }
-}
-
-/// The JSON of the file at `path`; `None` if there is none.
-pub(super) fn read_json<T: DeserializeOwned>(
-    path: &Path,
-    most: usize,
-) -> Result<Option<T>, HuggingFaceError> {
-    let Some(bytes) = read_bytes(path, most)? else {
-        return Ok(None);
-    };
-    let parsed = serde_json::from_slice(bytes.as_slice());
-    parsed.map(Some).map_err(|source| HuggingFaceError::Json {
-        path: path.to_owned(),
-        source,
-    })
-}
 
 /// An object of a config file. A key whose value is null is as good as absent.
 #[derive(Clone, Debug)]
@@ -60,17 +26,20 @@ pub(super) struct Config {
 
 impl Config {
     /// The object in the file at `path`; `None` if there is no file.
-    pub(super) fn read(path: PathBuf) -> Result<Option<Self>, HuggingFaceError> {
-        let values = read_json(&path, MAX_CONFIG_BYTES)?;
+    pub(super) fn read(path: PathBuf) -> Result<Option<Self>, FileReadError> {
+        let values = optional(read_json(&path, MAX_CONFIG_BYTES))?;
         Ok(values.map(|values| Self {
-            path,
-            prefix: String::new(),
             values,
+            ..Self::empty(path)
         }))
     }
 
-    /// An object without keys, in the place of a file that is not there.
-    pub(super) fn empty(path: PathBuf) -> Self {
+    /// The object in the file at `path`; one without keys if there is no file.
+    pub(super) fn read_or_empty(path: PathBuf) -> Result<Self, FileReadError> {
+        Ok(Self::read(path.clone())?.unwrap_or_else(|| Self::empty(path)))
+    }
+
+    fn empty(path: PathBuf) -> Self {
         Self {
             path,
             prefix: String::new(),

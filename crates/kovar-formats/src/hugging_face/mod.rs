@@ -16,7 +16,7 @@ mod tokenizer;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::Value;
-use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
+use crate::model_file::{ModelFile, ModelFileError, ModelFormat, WeightError};
 use crate::safetensors::{SafeTensors, Shards};
 
 use json::Config;
@@ -44,25 +44,26 @@ const FILES: [&str; 6] = [
 /// The folder of the model that the file of weights at `path` belongs to.
 pub(crate) fn folder_of(path: &Path) -> Option<&Path> {
     let folder = path.parent()?;
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     folder.join(CONFIG).is_file().then_some(folder)
 }
 
 /// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
-    let Some(config) = Config::read(folder.join(CONFIG))? else {
+    let Some(config) = Config::read(folder.join(CONFIG)).map_err(HuggingFaceError::File)? else {
         let path = folder.to_owned();
         return Err(HuggingFaceError::NoConfig { path }.into());
     };
-    let hyper = config::read(&config)?;
+    let hparams = config::read(&config)?;
     let weights = match weights(folder)? {
-        Some(shards) => Some((tensors::read(&shards, &hyper)?, shards)),
+        Some(shards) => Some((tensors::read(&shards, &hparams)?, shards)),
         None => None,
     };
-    let tokenizer = tokenizer::metadata(folder, &config, hyper.vocab_len as usize)?;
+    let tokenizer = tokenizer::metadata(folder, &config, hparams.vocab_len as usize)?;
     if weights.is_none() && tokenizer.is_empty() {
         let path = folder.to_owned();
         return Err(HuggingFaceError::NoWeights { path }.into());
@@ -71,7 +72,7 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
     let file_len = shards.as_ref().map_or(0, Shards::file_len);
     let mut files = files_of(folder);
     files.extend_from_slice(shards.as_ref().map_or(&[], Shards::paths));
-    let mut metadata = hyper.metadata(&name_of(folder));
+    let mut metadata = hparams.metadata(&name_of(folder));
     metadata.extend(tokenizer);
     let tensors = tensors.unwrap_or_default();
     let file = ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)?;
@@ -95,7 +96,7 @@ fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {
     let path = folder.join(WEIGHTS);
     match SafeTensors::open(&path) {
         Ok(file) => Ok(Some(file.into())),
-        Err(source) => Err(HuggingFaceError::SafeTensors { path, source }),
+        Err(source) => Err(WeightError::File { path, source }.into()),
     }
 }
 
@@ -105,8 +106,7 @@ pub(crate) fn tokenizer_metadata(
     folder: &Path,
     vocab_len: usize,
 ) -> Result<Vec<(String, Value)>, HuggingFaceError> {
-    let path = folder.join(CONFIG);
-    let config = Config::read(path.clone())?.unwrap_or_else(|| Config::empty(path));
+    let config = Config::read_or_empty(folder.join(CONFIG))?;
     tokenizer::metadata(folder, &config, vocab_len)
 }
 

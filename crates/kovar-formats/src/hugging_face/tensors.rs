@@ -3,8 +3,8 @@
 use kovar_core::DType;
 
 use super::HuggingFaceError;
-use super::config::Hyper;
-use crate::model_file::{LazyTensor, ModelTensor, TransformError};
+use super::config::Hyperparams;
+use crate::model_file::{LazyTensor, ModelTensor, WeightError, weight};
 use crate::safetensors::{SafeTensorInfo, Shards};
 
 const EMBEDDINGS: &str = "model.embed_tokens.weight";
@@ -40,39 +40,42 @@ const LAYER_TENSORS: &[(&str, &str)] = &[
 const RECOMPUTED: &str = "self_attn.rotary_emb.inv_freq";
 
 /// The tensors of `shards` as GGUF has them, layer after layer.
-pub(super) fn read(shards: &Shards, hyper: &Hyper) -> Result<Vec<ModelTensor>, HuggingFaceError> {
-    let mut found: Vec<(Place, ModelTensor)> = Vec::new();
+pub(super) fn read(
+    shards: &Shards,
+    hparams: &Hyperparams,
+) -> Result<Vec<ModelTensor>, HuggingFaceError> {
+    let mut found: Vec<(Order, ModelTensor)> = Vec::new();
     for tensor in shards.tensors() {
-        let Some((place, name)) = rename(tensor.name())? else {
+        let Some((order, name)) = rename(tensor.name())? else {
             continue;
         };
-        if tensor.name() == OUTPUT && hyper.is_tied {
+        if tensor.name() == OUTPUT && hparams.is_tied {
             continue;
         }
-        let data = transform(tensor, &name, hyper)?;
-        found.push((place, ModelTensor::new(name, data)));
+        let data = transform(tensor, &name, hparams)?;
+        found.push((order, ModelTensor::new(name, data)));
     }
-    check_outer(&found, hyper)?;
-    if let Some(factors) = &hyper.rope.factors {
+    check_outer(&found, hparams)?;
+    if let Some(factors) = &hparams.rope.factors {
         let data = LazyTensor::from_values(&[factors.len()], factors);
-        let data = data.map_err(|source| HuggingFaceError::Transform {
+        let data = data.map_err(|source| WeightError::Transform {
             tensor: "rope_freqs.weight".to_owned(),
             dtype: DType::F32,
             source,
         })?;
-        let place = Place::outside(0);
-        found.push((place, ModelTensor::new("rope_freqs.weight", data)));
+        let order = Order::outside(0);
+        found.push((order, ModelTensor::new("rope_freqs.weight", data)));
     }
-    found.sort_by_key(|(place, _)| *place);
+    found.sort_by_key(|(order, _)| *order);
     Ok(found.into_iter().map(|(_, tensor)| tensor).collect())
 }
 
 /// Where a tensor stands: the embeddings, the layers, then the rest. Mixes of number types count
 /// layers in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(u8, u32, usize);
+struct Order(u8, u32, usize);
 
-impl Place {
+impl Order {
     fn outside(row: usize) -> Self {
         match row {
             0 => Self(0, 0, row),
@@ -81,13 +84,13 @@ impl Place {
     }
 }
 
-/// The place and GGUF name of a tensor; `None` if nobody needs it.
-fn rename(name: &str) -> Result<Option<(Place, String)>, HuggingFaceError> {
-    let unknown = || HuggingFaceError::UnknownTensor {
+/// The order and GGUF name of a tensor; `None` if nobody needs it.
+fn rename(name: &str) -> Result<Option<(Order, String)>, WeightError> {
+    let unknown = || WeightError::Unknown {
         tensor: name.to_owned(),
     };
     if let Some(row) = TENSORS.iter().position(|(known, _)| *known == name) {
-        return Ok(Some((Place::outside(row), TENSORS[row].1.to_owned())));
+        return Ok(Some((Order::outside(row), TENSORS[row].1.to_owned())));
     }
     let rest = name.strip_prefix("model.layers.").ok_or_else(unknown)?;
     let (index, part) = rest.split_once('.').ok_or_else(unknown)?;
@@ -98,51 +101,37 @@ fn rename(name: &str) -> Result<Option<(Place, String)>, HuggingFaceError> {
     let row = LAYER_TENSORS.iter().position(|(known, _)| *known == part);
     let row = row.ok_or_else(unknown)?;
     let (_, own) = LAYER_TENSORS[row];
-    Ok(Some((Place(1, layer, row), format!("blk.{layer}.{own}"))))
+    Ok(Some((Order(1, layer, row), format!("blk.{layer}.{own}"))))
 }
 
-/// Vectors become F32, and the rows of a `llama`'s queries and keys are put into GGUF's order.
+/// Vectors become F32, and the rows of the queries and keys of a `llama` get GGUF's order.
 fn transform(
     tensor: &SafeTensorInfo,
     name: &str,
-    hyper: &Hyper,
-) -> Result<LazyTensor, HuggingFaceError> {
-    let dtype = tensor.dtype().to_dtype().filter(|dtype| dtype.is_float());
-    let dtype = dtype.ok_or_else(|| HuggingFaceError::TensorDType {
-        tensor: tensor.name().to_owned(),
-        dtype: tensor.dtype(),
-    })?;
-    if tensor.dims().contains(&0) {
-        return Err(HuggingFaceError::TensorDims {
-            tensor: tensor.name().to_owned(),
-            dims: tensor.dims().to_vec(),
-            rule: "no dim may be 0",
-        });
-    }
-    let build = || -> Result<LazyTensor, TransformError> {
-        let mut data = LazyTensor::new(dtype, tensor.dims(), tensor.bytes())?;
-        if hyper.architecture == "llama" {
+    hparams: &Hyperparams,
+) -> Result<LazyTensor, WeightError> {
+    weight(tensor, |mut data| {
+        if hparams.architecture == "llama" {
             if name.contains(".attn_q.") {
-                data = data.interleave_halves(hyper.n_heads as usize)?;
+                data = data.interleave_halves(hparams.n_heads as usize)?;
             } else if name.contains(".attn_k.") {
-                data = data.interleave_halves(hyper.n_kv_heads as usize)?;
+                data = data.interleave_halves(hparams.n_kv_heads as usize)?;
             }
         }
-        match data.dims().len() {
-            0 | 1 => data.cast(DType::F32),
-            _ => Ok(data),
+        if data.dims().len() <= 1 {
+            data.cast(DType::F32)
+        } else {
+            Ok(data)
         }
-    };
-    build().map_err(|source| HuggingFaceError::Transform {
-        tensor: tensor.name().to_owned(),
-        dtype,
-        source,
     })
 }
 
 /// That the embeddings have the config's vocabulary, and that an untied model has an output matrix:
 /// GGUF takes a missing one for tied.
-fn check_outer(found: &[(Place, ModelTensor)], hyper: &Hyper) -> Result<(), HuggingFaceError> {
+fn check_outer(
+    found: &[(Order, ModelTensor)],
+    hparams: &Hyperparams,
+) -> Result<(), HuggingFaceError> {
     let tensor = |name: &str| {
         let mut tensors = found.iter().map(|(_, tensor)| tensor);
         tensors.find(|tensor| tensor.name() == name)
@@ -153,14 +142,15 @@ fn check_outer(found: &[(Place, ModelTensor)], hyper: &Hyper) -> Result<(), Hugg
     };
     let embeddings =
         tensor("token_embd.weight").ok_or_else(|| missing(EMBEDDINGS, "vocab_size"))?;
-    if embeddings.dims().first() != Some(&(hyper.vocab_len as usize)) {
-        return Err(HuggingFaceError::TensorDims {
+    if embeddings.dims().first() != Some(&(hparams.vocab_len as usize)) {
+        return Err(WeightError::Dims {
             tensor: EMBEDDINGS.to_owned(),
             dims: embeddings.dims().to_vec(),
             rule: "it must have as many rows as `vocab_size` says",
-        });
+        }
+        .into());
     }
-    if !hyper.is_tied && tensor("output.weight").is_none() {
+    if !hparams.is_tied && tensor("output.weight").is_none() {
         return Err(missing(OUTPUT, "tie_word_embeddings"));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kovar_core::error::CodecError;
 use kovar_core::{DType, HostBytes, quant};
 
-use crate::MAX_DIMS;
+use crate::tensor::bytes_of;
 
 /// Elements that are converted at a time.
 const CHUNK: usize = 1 << 16;
@@ -80,10 +80,7 @@ impl LazyTensor {
     /// # Errors
     /// The dims are too many, not whole blocks, or take another number of bytes.
     pub fn new(dtype: DType, dims: &[usize], bytes: HostBytes) -> Result<Self, TransformError> {
-        let row = dims.last().copied().unwrap_or(1);
-        let whole = dims.len() <= MAX_DIMS && row.is_multiple_of(dtype.block_len());
-        let size = elements(dims).and_then(|elements| dtype.bytes_for(elements));
-        match size.filter(|&size| whole && size == bytes.len()) {
+        match bytes_of(dtype, dims).filter(|&size| size == bytes.len()) {
             Some(size) => Ok(Self {
                 dtype,
                 dims: dims.into(),
@@ -142,11 +139,7 @@ impl LazyTensor {
     /// # Errors
     /// They take another number, or their rows are not whole blocks.
     pub fn reshape(mut self, dims: &[usize]) -> Result<Self, TransformError> {
-        let row = dims.last().copied().unwrap_or(1);
-        let fits = dims.len() <= MAX_DIMS
-            && row.is_multiple_of(self.dtype.block_len())
-            && elements(dims) == Some(self.elements());
-        if !fits {
+        if bytes_of(self.dtype, dims) != Some(self.size) {
             return Err(TransformError::Size {
                 dtype: self.dtype,
                 dims: dims.to_vec(),
@@ -278,11 +271,6 @@ impl LazyTensor {
         };
         Ok(HostBytes::new(Arc::new(made)))
     }
-}
-
-fn elements(dims: &[usize]) -> Option<usize> {
-    dims.iter()
-        .try_fold(1usize, |product, &dim| product.checked_mul(dim))
 }
 
 fn cast(bytes: &[u8], from: DType, to: DType) -> Result<Vec<u8>, CodecError> {

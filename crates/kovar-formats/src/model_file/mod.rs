@@ -7,6 +7,7 @@
 
 mod error;
 mod lazy;
+mod weight;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ use crate::rwkv::{self, RwkvError};
 
 pub use error::ModelFileError;
 pub use lazy::{LazyTensor, TransformError};
+pub use weight::WeightError;
+pub(crate) use weight::weight;
 
 /// What a model was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,13 +149,10 @@ impl ModelFile {
             key: key.into(),
             value,
         });
-        let metadata =
-            Metadata::new(entries.collect()).map_err(|(error, entries)| match error {
-                IndexError::Duplicate(at) => ModelFileError::DuplicateKey {
-                    key: entries.get(at).map_or("", |e| &e.key).to_owned(),
-                },
-                IndexError::TooMany => ModelFileError::TooManyEntries,
-            })?;
+        let metadata = Metadata::new(entries.collect()).map_err(|error| match error {
+            IndexError::Duplicate(key) => ModelFileError::DuplicateKey { key },
+            IndexError::TooMany => ModelFileError::TooManyEntries,
+        })?;
         Self::with_metadata(format, metadata, tensors, file_len)
     }
 
@@ -162,13 +162,11 @@ impl ModelFile {
         tensors: Vec<ModelTensor>,
         file_len: u64,
     ) -> Result<Self, ModelFileError> {
-        let index =
-            NameIndex::new(&tensors, |tensor| &tensor.name).map_err(|error| match error {
-                IndexError::Duplicate(at) => ModelFileError::DuplicateTensor {
-                    tensor: tensors.get(at).map_or("", |t| &t.name).to_owned(),
-                },
-                IndexError::TooMany => ModelFileError::TooManyEntries,
-            })?;
+        let index = NameIndex::new(&tensors, |tensor| &tensor.name);
+        let index = index.map_err(|error| match error {
+            IndexError::Duplicate(tensor) => ModelFileError::DuplicateTensor { tensor },
+            IndexError::TooMany => ModelFileError::TooManyEntries,
+        })?;
         Ok(Self {
             format,
             metadata,

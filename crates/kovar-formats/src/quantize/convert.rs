@@ -6,7 +6,7 @@ use std::thread;
 use kovar_core::{DType, quant};
 
 use super::{QuantizeError, TensorPlan};
-use crate::gguf::GgufWriteError;
+use crate::error::FileWriteError;
 
 /// Elements that a thread converts before the results are written: 4 MiB of F32, whole blocks of
 /// every type.
@@ -17,7 +17,7 @@ pub(super) fn convert(
     plan: &TensorPlan<'_>,
     threads: usize,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    write: &mut dyn FnMut(&[u8]) -> Result<(), GgufWriteError>,
+    write: &mut dyn FnMut(&[u8]) -> Result<(), FileWriteError>,
 ) -> Result<(), QuantizeError> {
     let (from, to) = (plan.tensor().dtype(), plan.dtype());
     let source = plan

@@ -1,7 +1,8 @@
 use kovar_core::DType;
 use kovar_core::error::CodecError;
 
-use crate::gguf::{GgufWriteError, MetadataError};
+use crate::error::FileWriteError;
+use crate::gguf::MetadataError;
 
 /// Why a file could not be converted.
 #[derive(Debug, thiserror::Error)]
@@ -56,5 +57,5 @@ pub enum QuantizeError {
     Stopped,
     /// The file cannot be written.
     #[error(transparent)]
-    Write(#[from] GgufWriteError),
+    Write(#[from] FileWriteError),
 }

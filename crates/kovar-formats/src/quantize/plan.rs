@@ -8,9 +8,10 @@ use kovar_core::DType;
 use super::convert::convert;
 use super::mix::{Mix, Place, fall_back};
 use super::{QuantizeError, TensorRule};
+use crate::error::FileWriteError;
 use crate::gguf::{
-    ALIGNMENT_KEY, GgufWriteError, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_PREFIX,
-    SPLIT_TENSORS_KEY, Value, part_path,
+    ALIGNMENT_KEY, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_PREFIX, SPLIT_TENSORS_KEY,
+    Value, part_path,
 };
 use crate::model_file::{ModelFile, ModelTensor};
 use crate::replace::PartialFile;
@@ -265,7 +266,7 @@ impl<'a> Plan<'a> {
     ) -> Result<(), QuantizeError> {
         let (path, writer) = (path.as_ref(), self.writer(&[])?);
         let file = self.write_partial(path, writer, 0..self.tensors.len(), threads, progress)?;
-        file.persist().map_err(GgufWriteError::from)?;
+        file.persist()?;
         Ok(())
     }
 
@@ -308,7 +309,7 @@ impl<'a> Plan<'a> {
             files.push(self.write_partial(path, writer, part, threads, progress)?);
         }
         for file in files {
-            file.persist().map_err(GgufWriteError::from)?;
+            file.persist()?;
         }
         Ok(paths)
     }
@@ -365,7 +366,7 @@ impl<'a> Plan<'a> {
     }
 
     /// A writer with the metadata, and with `place` behind them.
-    fn writer(&self, place: &[(&str, Value)]) -> Result<GgufWriter, GgufWriteError> {
+    fn writer(&self, place: &[(&str, Value)]) -> Result<GgufWriter, FileWriteError> {
         let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
         let set: [(&str, Value); 2] = [
             (FILE_TYPE_KEY, self.mix.file_type().into()),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gguf::Value;
 use crate::hugging_face;
-use crate::model_file::{ModelFile, ModelFileError, ModelFormat};
+use crate::model_file::{ModelFile, ModelFileError, ModelFormat, WeightError};
 use crate::safetensors::SafeTensors;
 
 pub use error::RwkvError;
@@ -51,9 +51,9 @@ pub(crate) fn is_safetensors(path: &Path) -> bool {
 
 /// Reads the model in the file at `path`.
 pub(crate) fn open(path: &Path) -> Result<ModelFile, ModelFileError> {
-    let file = SafeTensors::open(path).map_err(|source| RwkvError::SafeTensors {
-        path: path.to_owned(),
-        source,
+    let file = SafeTensors::open(path).map_err(|source| {
+        let path = path.to_owned();
+        RwkvError::Weight(WeightError::File { path, source })
     })?;
     if file.tensor(MARK).is_none() {
         return Err(RwkvError::NotRwkv7 {

@@ -6,7 +6,7 @@ use kovar_core::DType;
 
 use super::RwkvError;
 use crate::MAX_SIZE;
-use crate::model_file::{LazyTensor, ModelTensor, TransformError};
+use crate::model_file::{LazyTensor, ModelTensor, WeightError, weight};
 use crate::safetensors::{SafeTensorInfo, SafeTensors};
 
 /// The sizes of a model.
@@ -25,37 +25,37 @@ pub(super) struct Sizes {
 
 /// How a tensor changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum Transform {
     /// A matrix, as it is.
     None,
     /// Of any dims: F32 in one dim.
     Vector,
     /// F32 `[1, 1, n]`.
-    Mix,
+    Lerp,
     /// Rows and columns exchanged.
     Transpose,
     /// The same, as F32.
     TransposeF32,
 }
 
-use Change::{Mix, None as Same, Transpose, TransposeF32, Vector};
+use Transform::{Lerp, None as Same, Transpose, TransposeF32, Vector};
 
 /// Tensors outside the blocks before them, and GGUF's names for them.
-const BEFORE: &[(&str, &str, Change)] = &[
+const BEFORE: &[(&str, &str, Transform)] = &[
     ("emb.weight", "token_embd.weight", Same),
     ("blocks.0.ln0.weight", "token_embd_norm.weight", Vector),
     ("blocks.0.ln0.bias", "token_embd_norm.bias", Vector),
 ];
 
 /// Tensors behind the blocks.
-const AFTER: &[(&str, &str, Change)] = &[
+const AFTER: &[(&str, &str, Transform)] = &[
     ("ln_out.weight", "output_norm.weight", Vector),
     ("ln_out.bias", "output_norm.bias", Vector),
     ("head.weight", "output.weight", Same),
 ];
 
 /// Tensors of a block, `blocks.N.NAME`, and GGUF's names for them, `blk.N.NAME`.
-const BLOCK: &[(&str, &str, Change)] = &[
+const BLOCK: &[(&str, &str, Transform)] = &[
     ("ln1.weight", "attn_norm.weight", Vector),
     ("ln1.bias", "attn_norm.bias", Vector),
     ("ln2.weight", "attn_norm_2.weight", Vector),
@@ -80,13 +80,13 @@ const BLOCK: &[(&str, &str, Change)] = &[
     ("att.key.weight", "time_mix_key.weight", Same),
     ("att.value.weight", "time_mix_value.weight", Same),
     ("att.output.weight", "time_mix_output.weight", Same),
-    ("ffn.x_k", "channel_mix_lerp_k.weight", Mix),
+    ("ffn.x_k", "channel_mix_lerp_k.weight", Lerp),
     ("ffn.key.weight", "channel_mix_key.weight", Same),
     ("ffn.value.weight", "channel_mix_value.weight", Same),
 ];
 
 /// The mixes with the token before that are one tensor in GGUF, in its order.
-const MIXES: [&str; 6] = ["x_r", "x_w", "x_k", "x_v", "x_a", "x_g"];
+const LERPS: [&str; 6] = ["x_r", "x_w", "x_k", "x_v", "x_a", "x_g"];
 const FUSED: &str = "time_mix_lerp_fused.weight";
 
 impl Sizes {
@@ -94,11 +94,11 @@ impl Sizes {
     pub(super) fn read(file: &SafeTensors) -> Result<Self, RwkvError> {
         let matrix = |name: &str| match require(file, name)?.dims() {
             &[rows @ 1..=MAX_SIZE, columns @ 1..=MAX_SIZE] => Ok((rows, columns)),
-            dims => Err(RwkvError::TensorDims {
+            dims => Err(RwkvError::Weight(WeightError::Dims {
                 tensor: name.to_owned(),
                 dims: dims.to_vec(),
                 rule: "it must be a matrix of 1 to 1048576 rows and columns",
-            }),
+            })),
         };
         let (vocab, width) = matrix("emb.weight")?;
         let (_, head) = matrix("blocks.0.att.r_k")?;
@@ -141,17 +141,17 @@ fn require<'f>(file: &'f SafeTensors, name: &str) -> Result<&'f SafeTensorInfo, 
 pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>, RwkvError> {
     let mut used = HashSet::new();
     let mut tensors = Vec::new();
-    let mut add = |name: String, to: String, change| -> Result<(), RwkvError> {
-        let data = changed(require(file, &name)?, change)?;
+    let mut add = |name: String, to: String, transform| -> Result<(), RwkvError> {
+        let data = transformed(require(file, &name)?, transform)?;
         tensors.push(ModelTensor::new(to, data));
         used.insert(name);
         Ok(())
     };
-    for &(from, to, change) in BEFORE {
-        add(from.to_owned(), to.to_owned(), change)?;
+    for &(from, to, transform) in BEFORE {
+        add(from.to_owned(), to.to_owned(), transform)?;
     }
     for layer in 0..sizes.layers {
-        for &(from, to, change) in BLOCK {
+        for &(from, to, transform) in BLOCK {
             // The first block has no value before its own; llama.cpp wants the tensors, so those of
             // the rate stand in for them.
             let from = match (layer, from) {
@@ -163,15 +163,15 @@ pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>
             add(
                 format!("blocks.{layer}.{from}"),
                 format!("blk.{layer}.{to}"),
-                change,
+                transform,
             )?;
         }
     }
-    for &(from, to, change) in AFTER {
-        add(from.to_owned(), to.to_owned(), change)?;
+    for &(from, to, transform) in AFTER {
+        add(from.to_owned(), to.to_owned(), transform)?;
     }
     for layer in 0..sizes.layers {
-        let names = MIXES.map(|name| format!("blocks.{layer}.att.{name}"));
+        let names = LERPS.map(|name| format!("blocks.{layer}.att.{name}"));
         tensors.push(ModelTensor::new(
             format!("blk.{layer}.{FUSED}"),
             fused(file, &names)?,
@@ -180,75 +180,42 @@ pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>
     }
     used.extend(["v0", "v1", "v2"].map(|name| format!("blocks.0.att.{name}")));
     match file.tensors().find(|tensor| !used.contains(tensor.name())) {
-        Some(tensor) => Err(RwkvError::UnknownTensor {
+        Some(tensor) => Err(WeightError::Unknown {
             tensor: tensor.name().to_owned(),
-        }),
+        }
+        .into()),
         None => Ok(tensors),
     }
 }
 
-/// Floats as they are in the file.
-fn floats(tensor: &SafeTensorInfo) -> Result<(DType, LazyTensor), RwkvError> {
-    let dtype = tensor.dtype().to_dtype().filter(|dtype| dtype.is_float());
-    let dtype = dtype.ok_or_else(|| RwkvError::TensorDType {
-        tensor: tensor.name().to_owned(),
-        dtype: tensor.dtype(),
-    })?;
-    if tensor.dims().contains(&0) {
-        return Err(RwkvError::TensorDims {
-            tensor: tensor.name().to_owned(),
-            dims: tensor.dims().to_vec(),
-            rule: "no dim may be 0",
-        });
-    }
-    let data = LazyTensor::new(dtype, tensor.dims(), tensor.bytes());
-    Ok((dtype, data.map_err(transform_error(tensor, dtype))?))
-}
-
-fn transform_error(
-    tensor: &SafeTensorInfo,
-    dtype: DType,
-) -> impl FnOnce(TransformError) -> RwkvError {
-    let tensor = tensor.name().to_owned();
-    move |source| RwkvError::Transform {
-        tensor,
-        dtype,
-        source,
-    }
-}
-
-fn changed(tensor: &SafeTensorInfo, change: Change) -> Result<LazyTensor, RwkvError> {
-    let (dtype, data) = floats(tensor)?;
-    let n = data.elements();
-    let changed = match change {
-        Change::None => Ok(data),
-        Change::Vector => data.cast(DType::F32).and_then(|data| data.reshape(&[n])),
-        Change::Mix => data
-            .cast(DType::F32)
-            .and_then(|data| data.reshape(&[1, 1, n])),
-        Change::Transpose => data.transpose(),
-        Change::TransposeF32 => data.cast(DType::F32).and_then(LazyTensor::transpose),
-    };
-    changed.map_err(transform_error(tensor, dtype))
+fn transformed(tensor: &SafeTensorInfo, transform: Transform) -> Result<LazyTensor, WeightError> {
+    weight(tensor, |data| {
+        let n = data.elements();
+        match transform {
+            Transform::None => Ok(data),
+            Transform::Vector => data.cast(DType::F32)?.reshape(&[n]),
+            Transform::Lerp => data.cast(DType::F32)?.reshape(&[1, 1, n]),
+            Transform::Transpose => data.transpose(),
+            Transform::TransposeF32 => data.cast(DType::F32)?.transpose(),
+        }
+    })
 }
 
 /// The tensors of these names in one, F32 `[6, 1, 1, n]`.
 fn fused(file: &SafeTensors, names: &[String; 6]) -> Result<LazyTensor, RwkvError> {
-    let mut parts = Vec::with_capacity(names.len());
+    let mut lerps = Vec::with_capacity(names.len());
     for name in names {
-        let tensor = require(file, name)?;
-        let (dtype, data) = floats(tensor)?;
-        let n = data.elements();
-        let part = data
-            .cast(DType::F32)
-            .and_then(|data| data.reshape(&[1, 1, 1, n]));
-        parts.push(part.map_err(transform_error(tensor, dtype))?);
+        lerps.push(weight(require(file, name)?, |data| {
+            let n = data.elements();
+            data.cast(DType::F32)?.reshape(&[1, 1, 1, n])
+        })?);
     }
-    LazyTensor::concat(parts).map_err(|source| RwkvError::Transform {
+    let fused = LazyTensor::concat(lerps).map_err(|source| WeightError::Transform {
         tensor: names.join(", "),
         dtype: DType::F32,
         source,
-    })
+    });
+    Ok(fused?)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! The vocabulary of the RWKV World models: a text file of lines `index 'literal' length`, where the
 //! literal is a string or a byte string as Python writes it and the length that of its bytes.
 
-use std::io;
 use std::path::Path;
 
 use super::RwkvError;
 use crate::gguf::{StringArray, Value};
-use crate::mmap::map_file;
+use crate::small_file::{optional, read_text};
 
 /// The name of the file.
 pub(super) const FILE: &str = "rwkv_vocab_v20230424.txt";
@@ -31,28 +30,9 @@ pub(super) fn metadata(
     path: &Path,
     n_tokens: usize,
 ) -> Result<Option<Vec<(String, Value)>>, RwkvError> {
-    let bytes = match map_file(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(RwkvError::Open {
-                path: path.to_owned(),
-                source,
-            });
-        }
+    let Some(text) = optional(read_text(path, MAX_BYTES))? else {
+        return Ok(None);
     };
-    if bytes.len() > MAX_BYTES {
-        return Err(RwkvError::TooLarge {
-            path: path.to_owned(),
-            len: bytes.len(),
-            most: MAX_BYTES,
-        });
-    }
-    let text = std::str::from_utf8(bytes.as_slice()).map_err(|error| RwkvError::InvalidUtf8 {
-        path: path.to_owned(),
-        valid_up_to: error.valid_up_to(),
-    })?;
-
     let mut texts: Vec<String> = (0..n_tokens).map(|id| format!("[PAD{id}]")).collect();
     let mut types = vec![UNUSED; n_tokens];
     let mut turn_end = None;

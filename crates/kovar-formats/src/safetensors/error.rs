@@ -3,11 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use kovar_core::DType;
 use kovar_core::ops::dtypes::PLAIN;
 
-use super::{MAX_HEADER_BYTES, TensorDType};
-use crate::replace::ReplaceError;
+use super::TensorDType;
 
 /// Why a safetensors file could not be read. Data offsets count from the start of the data.
 #[derive(Debug, thiserror::Error)]
@@ -164,76 +162,4 @@ pub enum ReadError {
 fn computed() -> String {
     let names: Vec<&str> = PLAIN.iter().map(|dtype| dtype.name()).collect();
     names.join(", ")
-}
-
-/// Why a safetensors file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SafeTensorsWriteError {
-    /// Blocks, which the format has no dtype for.
-    #[error("tensor {tensor:?} has dtype {dtype}, which safetensors lacks")]
-    NoSuchDType {
-        /// Name of the tensor.
-        tensor: String,
-        /// Its dtype.
-        dtype: DType,
-    },
-    /// `__metadata__` is no name for a tensor.
-    #[error("a tensor cannot be called {tensor:?}")]
-    ReservedName {
-        /// The name.
-        tensor: String,
-    },
-    /// A tensor name was given twice.
-    #[error("tensor {tensor:?} given twice")]
-    DuplicateTensor {
-        /// The name.
-        tensor: String,
-    },
-    /// More dims than kovar reads, or more elements than can be addressed.
-    #[error("tensor {tensor:?} of {dtype} cannot have dims {dims:?}")]
-    InvalidDims {
-        /// Name of the tensor.
-        tensor: String,
-        /// Its dtype.
-        dtype: TensorDType,
-        /// Its dims, outermost first.
-        dims: Vec<usize>,
-    },
-    /// The data does not have the size of the dims.
-    #[error("tensor {tensor:?} takes {expected} bytes, {actual} were given")]
-    WrongSize {
-        /// Name of the tensor.
-        tensor: String,
-        /// Bytes that its dims and dtype take.
-        expected: usize,
-        /// Bytes given.
-        actual: usize,
-    },
-    /// The header would be longer than any reader takes.
-    #[error("the header takes {len} bytes, the most is {MAX_HEADER_BYTES}")]
-    HeaderTooLarge {
-        /// Its bytes.
-        len: usize,
-    },
-    /// The file could not be created.
-    #[error("cannot create {}", path.display())]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Writing failed.
-    #[error("writing the safetensors file failed")]
-    Write(#[from] io::Error),
-}
-
-impl From<ReplaceError> for SafeTensorsWriteError {
-    fn from(error: ReplaceError) -> Self {
-        match error {
-            ReplaceError::Create { path, source } => Self::Create { path, source },
-            ReplaceError::Write(error) => Self::Write(error),
-        }
-    }
 }

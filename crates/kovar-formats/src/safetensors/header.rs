@@ -9,7 +9,7 @@ use kovar_core::HostBytes;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::{MAX_HEADER_BYTES, SafeTensorInfo, SafeTensorsError, TensorDType};
+use super::{MAX_HEADER_BYTES, SafeTensorInfo, SafeTensorsError, TensorDType, bytes_of};
 use crate::MAX_DIMS;
 use crate::index::{IndexError, NameIndex};
 
@@ -45,9 +45,7 @@ pub(super) fn parse(file: &HostBytes) -> Result<Header, SafeTensorsError> {
         tensors.push(check(file, data_start, tensor)?);
     }
     let index = NameIndex::new(&tensors, |tensor| &tensor.name).map_err(|error| match error {
-        IndexError::Duplicate(at) => SafeTensorsError::DuplicateTensor {
-            tensor: tensors.get(at).map_or("", |t| &t.name).to_owned(),
-        },
+        IndexError::Duplicate(tensor) => SafeTensorsError::DuplicateTensor { tensor },
         IndexError::TooMany => SafeTensorsError::TooManyTensors,
     })?;
     check_coverage(&tensors, data_start, bytes.len())?;
@@ -79,23 +77,17 @@ fn check(
             count: raw.info.shape.count,
             most: MAX_DIMS,
         })?;
-    // A product in which zeros count as one fits, so that no partial product can overflow.
     let dims = raw_dims
         .iter()
         .map(|&dim| usize::try_from(dim).ok())
         .collect::<Option<Box<[usize]>>>();
-    let fits = dims.as_ref().and_then(|dims| {
-        dims.iter().try_fold(dtype.bytes(), |product, &dim| {
-            product.checked_mul(dim.max(1))
-        })
-    });
-    let (Some(dims), Some(_)) = (dims, fits) else {
+    let size = dims.as_ref().and_then(|dims| bytes_of(dtype, dims));
+    let (Some(dims), Some(expected)) = (dims, size) else {
         return Err(SafeTensorsError::SizeOverflow {
             tensor: tensor(),
             dims: raw_dims.to_vec(),
         });
     };
-    let expected = dtype.bytes() * dims.iter().product::<usize>();
 
     let (start, end) = raw.info.data_offsets;
     let window = || {

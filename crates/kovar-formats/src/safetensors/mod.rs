@@ -12,44 +12,28 @@ mod sharded;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use kovar_core::{DType, HostBytes};
 
+use crate::MAX_DIMS;
 use crate::index::NameIndex;
 use crate::mmap::map_file;
+use crate::tensor::FileTensor;
 
 pub use dtype::TensorDType;
-pub use error::{ReadError, SafeTensorsError, SafeTensorsWriteError};
+pub use error::{ReadError, SafeTensorsError};
 pub use sharded::{ShardError, Shards};
 pub use writer::SafeTensorsWriter;
 
 /// The longest header that is read, in bytes: the limit of the reference implementation.
 pub const MAX_HEADER_BYTES: usize = 100_000_000;
 
-/// What a file says of one tensor.
-#[derive(Clone, Debug)]
-pub struct SafeTensorInfo {
-    name: Box<str>,
-    dtype: TensorDType,
-    dims: Box<[usize]>,
-    range: Range<usize>,
-    data: HostBytes,
-}
+/// A tensor of a safetensors file.
+pub type SafeTensorInfo = FileTensor<TensorDType>;
 
 impl SafeTensorInfo {
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The dtype in the file.
-    pub fn dtype(&self) -> TensorDType {
-        self.dtype
-    }
-
     /// The dtype that kovar computes with.
     ///
     /// # Errors
@@ -59,26 +43,6 @@ impl SafeTensorInfo {
             tensor: self.name.to_string(),
             found: self.dtype,
         })
-    }
-
-    /// The dims, row-major, outermost first. A dim may be zero.
-    pub fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-
-    /// Number of elements.
-    pub fn elements(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    /// Where the data lies, in bytes from the start of the file.
-    pub fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-
-    /// The data, a window of the file: little-endian elements, row after row.
-    pub fn bytes(&self) -> HostBytes {
-        self.data.clone()
     }
 }
 
@@ -152,4 +116,13 @@ impl SafeTensors {
     pub fn bytes(&self, tensor: &SafeTensorInfo) -> HostBytes {
         tensor.bytes()
     }
+}
+
+/// Bytes of a tensor; `None` if it has too many dims or their product overflows, zeros counted as
+/// ones. So no product of some of the dims overflows.
+fn bytes_of(dtype: TensorDType, dims: &[usize]) -> Option<usize> {
+    let mut others = dims.iter().map(|&dim| dim.max(1));
+    let product = others.try_fold(dtype.bytes(), usize::checked_mul);
+    product.filter(|_| dims.len() <= MAX_DIMS)?;
+    Some(dtype.bytes() * dims.iter().product::<usize>())
 }

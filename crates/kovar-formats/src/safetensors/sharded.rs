@@ -4,42 +4,21 @@
 //! `weight_map` gives the file of each tensor, a neighbour of the index.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::{MAX_HEADER_BYTES, SafeTensorInfo, SafeTensors, SafeTensorsError};
-use crate::mmap::map_file;
+use crate::error::FileReadError;
+use crate::small_file::read_json;
 
 /// Why a sharded model could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// The index cannot be opened.
-    #[error("cannot open {}", path.display())]
-    Open {
-        /// The index.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The index is larger than any honest one.
-    #[error("{} has {len} bytes, the most is {MAX_HEADER_BYTES}", path.display())]
-    TooLarge {
-        /// The index.
-        path: PathBuf,
-        /// Its bytes.
-        len: usize,
-    },
-    /// The index is not JSON of the right form.
-    #[error("{} is not valid", path.display())]
-    Index {
-        /// The index.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] FileReadError),
     /// The index names no files.
     #[error("{} names no tensors", path.display())]
     Empty {
@@ -105,7 +84,7 @@ impl Shards {
     /// tensor; two shards have one.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ShardError> {
         let path = path.as_ref();
-        let index = read_index(path)?;
+        let index: Index = read_json(path, MAX_HEADER_BYTES)?;
         let mut shards: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (tensor, shard) in &index.weight_map {
             if !is_neighbour(path, shard) {
@@ -176,23 +155,6 @@ impl From<SafeTensors> for Shards {
             paths: Vec::new(),
         }
     }
-}
-
-fn read_index(path: &Path) -> Result<Index, ShardError> {
-    let bytes = map_file(path).map_err(|source| ShardError::Open {
-        path: path.to_owned(),
-        source,
-    })?;
-    if bytes.len() > MAX_HEADER_BYTES {
-        return Err(ShardError::TooLarge {
-            path: path.to_owned(),
-            len: bytes.len(),
-        });
-    }
-    serde_json::from_slice(bytes.as_slice()).map_err(|source| ShardError::Index {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// Whether `shard` is the plain name of a file in the folder of `index`, and another file.

@@ -10,8 +10,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::header::METADATA_KEY;
-use super::{MAX_HEADER_BYTES, SafeTensorsWriteError, TensorDType};
-use crate::MAX_DIMS;
+use super::{MAX_HEADER_BYTES, TensorDType, bytes_of};
+use crate::error::FileWriteError;
+use crate::index::NameIndex;
 use crate::replace::replace_file;
 
 /// The data begins at a multiple of this.
@@ -58,12 +59,13 @@ impl SafeTensorsWriter {
         dtype: DType,
         dims: &[usize],
         data: Vec<u8>,
-    ) -> Result<&mut Self, SafeTensorsWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         let name = name.into();
         let Some(dtype) = TensorDType::of(dtype) else {
-            return Err(SafeTensorsWriteError::NoSuchDType {
+            return Err(FileWriteError::NoSuchDType {
                 tensor: name,
                 dtype,
+                format: "safetensors",
             });
         };
         self.tensor_bytes(name, dtype, dims, HostBytes::new(Arc::new(data)))
@@ -73,7 +75,7 @@ impl SafeTensorsWriter {
     /// little-endian elements.
     ///
     /// # Errors
-    /// The name is `__metadata__`, the dims are more than [`MAX_DIMS`] or too large, or the data
+    /// The name is `__metadata__`, the dims are more than [`MAX_DIMS`](crate::MAX_DIMS) or too large, or the data
     /// has another size. A name that is given twice is reported when the file is written.
     pub fn tensor_bytes(
         &mut self,
@@ -81,21 +83,21 @@ impl SafeTensorsWriter {
         dtype: TensorDType,
         dims: &[usize],
         data: HostBytes,
-    ) -> Result<&mut Self, SafeTensorsWriteError> {
+    ) -> Result<&mut Self, FileWriteError> {
         let tensor = name.into();
         if tensor == METADATA_KEY {
-            return Err(SafeTensorsWriteError::ReservedName { tensor });
+            return Err(FileWriteError::ReservedName { tensor });
         }
         let Some(expected) = bytes_of(dtype, dims) else {
-            return Err(SafeTensorsWriteError::InvalidDims {
+            return Err(FileWriteError::InvalidDims {
                 tensor,
-                dtype,
+                dtype: dtype.name(),
                 dims: dims.to_vec(),
             });
         };
         let actual = data.len();
         if actual != expected {
-            return Err(SafeTensorsWriteError::WrongSize {
+            return Err(FileWriteError::WrongSize {
                 tensor,
                 expected,
                 actual,
@@ -114,16 +116,10 @@ impl SafeTensorsWriter {
     ///
     /// # Errors
     /// A tensor name was given twice, the header is too long, or `out` fails.
-    pub fn write_to(&self, out: &mut impl Write) -> Result<(), SafeTensorsWriteError> {
+    pub fn write_to(&self, out: &mut impl Write) -> Result<(), FileWriteError> {
         let mut tensors: Vec<&Tensor> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| (b.dtype, &a.name).cmp(&(a.dtype, &b.name)));
-        let mut names: Vec<&str> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(SafeTensorsWriteError::DuplicateTensor {
-                tensor: pair[0].to_owned(),
-            });
-        }
+        NameIndex::new(&tensors, |tensor| &tensor.name).map_err(FileWriteError::of_tensor_names)?;
         let header = Header {
             metadata: &self.metadata,
             tensors: &tensors,
@@ -132,7 +128,7 @@ impl SafeTensorsWriter {
         header.resize(header.len().next_multiple_of(ALIGNMENT), b' ');
         let len = header.len();
         if len > MAX_HEADER_BYTES {
-            return Err(SafeTensorsWriteError::HeaderTooLarge { len });
+            return Err(FileWriteError::HeaderTooLarge { len });
         }
         out.write_all(&(len as u64).to_le_bytes())?;
         out.write_all(&header)?;
@@ -146,7 +142,7 @@ impl SafeTensorsWriter {
     ///
     /// # Errors
     /// A tensor name was given twice, or the header is too long.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SafeTensorsWriteError> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FileWriteError> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
         Ok(bytes)
@@ -160,20 +156,9 @@ impl SafeTensorsWriter {
     ///
     /// # Errors
     /// Those of [`write_to`](Self::write_to), or the file cannot be created.
-    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), SafeTensorsWriteError> {
-        let failed = SafeTensorsWriteError::from;
-        replace_file(path.as_ref(), failed, |out| self.write_to(out))
+    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), FileWriteError> {
+        replace_file(path.as_ref(), |out| self.write_to(out))
     }
-}
-
-/// Bytes of a tensor, if its dims are valid: no partial product may overflow, zeros counting as
-/// one.
-fn bytes_of(dtype: TensorDType, dims: &[usize]) -> Option<usize> {
-    let fits = dims.iter().try_fold(dtype.bytes(), |product, &dim| {
-        product.checked_mul(dim.max(1))
-    });
-    fits.filter(|_| dims.len() <= MAX_DIMS)?;
-    Some(dtype.bytes() * dims.iter().product::<usize>())
 }
 
 /// The header as JSON: the metadata if there is any, and the tensors in the order of their data.

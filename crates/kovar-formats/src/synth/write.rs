@@ -10,7 +10,8 @@ use kovar_core::{DType, quant};
 
 use super::random::Random;
 use super::shape::{Fill, Shape, Tensor};
-use crate::gguf::{GgufWriteError, GgufWriter};
+use crate::error::FileWriteError;
+use crate::gguf::GgufWriter;
 use crate::quantize::{
     FILE_TYPE_KEY, Mix, QUANTIZATION_VERSION, QUANTIZATION_VERSION_KEY, fall_back, mix_types,
 };
@@ -32,7 +33,7 @@ pub enum SynthError {
     Stopped,
     /// The file cannot be written.
     #[error(transparent)]
-    Write(#[from] GgufWriteError),
+    Write(#[from] FileWriteError),
 }
 
 /// Writes a model file of `shape` with random weights at `path`, replacing one that is there.

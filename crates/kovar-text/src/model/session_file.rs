@@ -9,8 +9,8 @@ use std::{fs, io};
 
 use kovar_core::DType;
 use kovar_core::error::CodecError;
-use kovar_formats::gguf::{GgufError, GgufWriteError, GgufWriter};
-use kovar_formats::{Gguf, Metadata, MetadataError, ModelFile};
+use kovar_formats::gguf::{GgufError, GgufWriter};
+use kovar_formats::{FileWriteError, Gguf, Metadata, MetadataError, ModelFile};
 use kovar_runtime::SessionError;
 use twox_hash::XxHash64;
 
@@ -174,7 +174,7 @@ pub enum SessionFileError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: GgufWriteError,
+        source: FileWriteError,
     },
 }
 
@@ -335,7 +335,7 @@ impl Header {
         checksum: u64,
         states: &[StateBytes],
         before: &[StateBytes],
-    ) -> Result<GgufWriter, GgufWriteError> {
+    ) -> Result<GgufWriter, FileWriteError> {
         let mut writer = GgufWriter::new();
         writer
             .metadata(key::ARCHITECTURE, ARCHITECTURE)?

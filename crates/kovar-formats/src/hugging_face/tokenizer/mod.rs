@@ -14,9 +14,10 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::json::{Config, read_json};
+use super::json::Config;
 use super::{HuggingFaceError, TOKENIZER};
 use crate::gguf::{StringArray, Value};
+use crate::small_file::{optional, read_json};
 
 use file::{AddedToken, TokenizerJson, Vocabulary};
 
@@ -43,7 +44,8 @@ pub(crate) fn metadata(
     vocab_len: usize,
 ) -> Result<Metadata, HuggingFaceError> {
     let path = folder.join(TOKENIZER);
-    let Some(json) = read_json::<TokenizerJson>(&path, MAX_TOKENIZER_BYTES)? else {
+    let json = read_json::<TokenizerJson>(&path, MAX_TOKENIZER_BYTES);
+    let Some(json) = optional(json)? else {
         return Ok(Vec::new());
     };
     let source = Source { path: &path, json };
@@ -145,10 +147,12 @@ impl Source<'_> {
                 Some(first) if first != content => return Err(taken(first, content, *id)),
                 _ => {}
             }
-            types[at] = match special {
-                true if self.is_unknown(content) => token_type::UNKNOWN,
-                true => token_type::CONTROL,
-                false => token_type::USER_DEFINED,
+            types[at] = if !special {
+                token_type::USER_DEFINED
+            } else if self.is_unknown(content) {
+                token_type::UNKNOWN
+            } else {
+                token_type::CONTROL
             };
         }
         for (key, is_set) in [

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::json::{Config, read_bytes, shown};
+use super::super::json::{Config, shown};
 use super::super::{CHAT_TEMPLATE, GENERATION_CONFIG, HuggingFaceError, TOKENIZER_CONFIG};
 use super::{Metadata, Source, Tokens, kind};
 use crate::gguf::Value;
+use crate::small_file::{optional, read_text};
 
 /// The longest template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 16 << 20;
@@ -26,12 +27,8 @@ pub(super) fn metadata(
     source: &Source<'_>,
     tokens: &Tokens,
 ) -> Result<Metadata, HuggingFaceError> {
-    let read = |name: &str| -> Result<Config, HuggingFaceError> {
-        let path = folder.join(name);
-        Ok(Config::read(path.clone())?.unwrap_or_else(|| Config::empty(path)))
-    };
-    let settings = read(TOKENIZER_CONFIG)?;
-    let generation = read(GENERATION_CONFIG)?;
+    let settings = Config::read_or_empty(folder.join(TOKENIZER_CONFIG))?;
+    let generation = Config::read_or_empty(folder.join(GENERATION_CONFIG))?;
     let mut metadata: Vec<(&str, Value)> = Vec::new();
     for &(key, id_key, name) in SPECIAL {
         let by_text = text_of(&settings, key)?.and_then(|text| tokens.id_of(text));
@@ -145,13 +142,8 @@ fn added_around<'a>(
 /// by name.
 fn template(folder: &Path, settings: &Config) -> Result<Metadata, HuggingFaceError> {
     const KEY: &str = "tokenizer.chat_template";
-    let path = folder.join(CHAT_TEMPLATE);
-    if let Some(bytes) = read_bytes(&path, MAX_TEMPLATE_BYTES)? {
-        let text = std::str::from_utf8(bytes.as_slice());
-        let text = text.map_err(|error| HuggingFaceError::InvalidUtf8 {
-            path: path.clone(),
-            valid_up_to: error.valid_up_to(),
-        })?;
+    let text = read_text(&folder.join(CHAT_TEMPLATE), MAX_TEMPLATE_BYTES);
+    if let Some(text) = optional(text)? {
         return Ok(vec![(KEY.to_owned(), text.into())]);
     }
     let wrong = || {
