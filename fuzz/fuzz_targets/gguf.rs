@@ -1,4 +1,4 @@
-//! Any bytes are a GGUF file or an error; a valid file is written back unchanged in meaning.
+//! Any bytes are a GGUF file or an error; a valid file is written back with the same contents.
 //!
 //!     RUSTC_BOOTSTRAP=1 cargo fuzz run gguf -- -max_total_time=60
 #![no_main]
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
     };
-    // An alignment of gigabytes is valid; a file padded to it is no use.
+    // An alignment of gigabytes is valid, but a file padded to it is too large to write.
     if file.alignment() > 1 << 16 {
         return;
     }
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     let again = open(writer.to_bytes().unwrap()).unwrap();
     assert_eq!(file.alignment(), again.alignment());
     for (key, value) in file.metadata().iter() {
-        // Compared as text, because a NaN is not equal to itself.
+        // Compared as text, because NaN is not equal to itself.
         if key != ALIGNMENT_KEY {
             assert_eq!(
                 format!("{value:?}"),

@@ -46,7 +46,7 @@ pub fn missing_device(error: &anyhow::Error) -> Option<&'static str> {
 /// What may have made a file damaged in this way.
 pub fn damaged_file(error: &ModelFileError) -> Option<&'static str> {
     let (ModelFileError::Gguf(error)
-    | ModelFileError::Split(SplitError::Part { source: error, .. })) = error
+    | ModelFileError::Split(SplitError::Shard { source: error, .. })) = error
     else {
         return None;
     };

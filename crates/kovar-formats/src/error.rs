@@ -34,14 +34,14 @@ pub enum FileWriteError {
         /// The key.
         key: String,
     },
-    /// A key was given twice.
-    #[error("metadata {key:?} given twice")]
+    /// A key was added twice.
+    #[error("metadata {key:?} added twice")]
     DuplicateKey {
         /// The key.
         key: String,
     },
-    /// A tensor name was given twice.
-    #[error("tensor {tensor:?} given twice")]
+    /// A tensor name was added twice.
+    #[error("tensor {tensor:?} added twice")]
     DuplicateTensor {
         /// The name.
         tensor: String,

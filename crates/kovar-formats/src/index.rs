@@ -16,7 +16,7 @@ pub(crate) enum IndexError {
 }
 
 impl NameIndex {
-    /// Indexes `entries` by the name that `name` takes from each.
+    /// Indexes `entries` by name; `name` returns the name of an entry.
     pub(crate) fn new<T>(entries: &[T], name: impl Fn(&T) -> &str) -> Result<Self, IndexError> {
         let count = u32::try_from(entries.len()).map_err(|_| IndexError::TooMany)?;
         let name_at = |i: u32| entries.get(i as usize).map(&name);

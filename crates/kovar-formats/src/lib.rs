@@ -1,9 +1,9 @@
 //! Model files for kovar: GGUF and safetensors, memory-mapped.
 //!
-//! Files are untrusted input: every length, count, offset, alignment and type is checked before it
-//! is used, memory is taken in proportion to what was actually parsed, and every error names the
-//! field and where it lies. Tensor bytes are windows of the mapped file
-//! ([`HostBytes`](kovar_core::HostBytes)); nothing is copied.
+//! Files are untrusted input. Every length, count, offset, alignment and type is checked before
+//! use, memory grows only with what was actually parsed, and every error names the field and its
+//! offset in the file. Tensor bytes are windows of the mapped file
+//! ([`HostBytes`](kovar_core::HostBytes)) and are not copied.
 
 mod error;
 pub mod gguf;
@@ -30,10 +30,9 @@ pub use rwkv::RwkvError;
 pub use safetensors::{SafeTensors, SafeTensorsError};
 pub use tensor::FileTensor;
 
-/// The most dims a tensor of a file may have: as many as a kovar layout.
-///
-/// GGUF as ggml writes it has at most 4.
+/// The most dims that a tensor of a file may have: the most of a kovar layout. ggml writes at most
+/// 4.
 pub const MAX_DIMS: usize = 6;
 
-/// The largest size of a model (tokens, widths), so that products of three do not overflow.
+/// The largest size in a model (tokens, widths): a product of three sizes does not overflow.
 const MAX_SIZE: usize = 1 << 20;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use kovar_core::{HostBytes, HostMemory};
 use memmap2::Mmap;
 
-/// Pages are dropped in steps of this many bytes, a multiple of every page size in use
-/// (4, 16 and 64 KiB), so that no page outside a released range is touched.
-const RELEASE_STEP: usize = 64 * 1024;
+/// Bytes of the largest page in use, a multiple of the smaller ones (4 and 16 KiB). Only whole
+/// pages of this size are released, so that no page outside a released range is touched.
+const PAGE: usize = 64 * 1024;
 
 struct MappedFile {
     map: Mmap,
@@ -23,14 +23,14 @@ impl HostMemory for MappedFile {
     }
 
     fn release(&self, range: Range<usize>) {
-        let Some(pages) = whole_steps(range, self.map.len()) else {
+        let Some(pages) = whole_pages(range, self.map.len()) else {
             return;
         };
         #[cfg(unix)]
         {
-            // SAFETY: `DontNeed` may discard changes made to the pages. These pages are a
-            // read-only, never written mapping of a file, so there are no changes, and a later
-            // read brings the same bytes back from the file. `pages` lies inside the mapping.
+            // SAFETY: `DontNeed` may discard changes made to the pages. The mapping is read-only
+            // and never written, so there are no changes, and a later read loads the same bytes
+            // from the file again. `pages` lies inside the mapping.
             let advised = unsafe {
                 self.map.unchecked_advise_range(
                     memmap2::UncheckedAdvice::DontNeed,
@@ -38,7 +38,7 @@ impl HostMemory for MappedFile {
                     pages.len(),
                 )
             };
-            // Advice only: a system that refuses it keeps the pages.
+            // The call is advice: if the system refuses it, the pages stay in memory.
             let _ = advised;
         }
         #[cfg(not(unix))]
@@ -46,31 +46,31 @@ impl HostMemory for MappedFile {
     }
 }
 
-/// The whole release steps inside `range` of a mapping of `len` bytes; the last page of the
-/// mapping counts as whole when the range reaches its end.
-fn whole_steps(range: Range<usize>, len: usize) -> Option<Range<usize>> {
-    let start = range.start.checked_next_multiple_of(RELEASE_STEP)?;
+/// The whole pages inside `range` of a mapping of `len` bytes. The last page of the mapping counts
+/// as whole if the range reaches the end of the mapping.
+fn whole_pages(range: Range<usize>, len: usize) -> Option<Range<usize>> {
+    let start = range.start.checked_next_multiple_of(PAGE)?;
     let end = if range.end == len {
         len
     } else {
-        range.end.min(len) / RELEASE_STEP * RELEASE_STEP
+        range.end.min(len) / PAGE * PAGE
     };
     (start < end).then_some(start..end)
 }
 
 /// Maps the file at `path` read-only.
 ///
-/// The pages are read from disk when they are first touched.
-/// [`HostBytes::release`] drops the whole pages inside a window where the system has a call for it.
+/// The pages are read from disk when they are first touched. On Unix, [`HostBytes::release`] drops
+/// the whole pages inside a window.
 ///
-/// The file must not be shortened while it is mapped: the system answers a read beyond the new end
-/// with a signal.
+/// The file must not be shortened while it is mapped: a read beyond the new end makes the system
+/// raise a signal.
 ///
 /// # Errors
-/// The error of opening or mapping the file, or it is a folder, a pipe or a device.
+/// The file cannot be opened or mapped, or is a folder, a pipe or a device.
 pub fn map_file(path: impl AsRef<Path>) -> io::Result<HostBytes> {
     let path = path.as_ref();
-    // Opening a pipe waits for someone to write to it.
+    // Opening a pipe would block until a writer opens it.
     let attributes = std::fs::metadata(path)?;
     if attributes.is_dir() {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
@@ -83,10 +83,10 @@ pub fn map_file(path: impl AsRef<Path>) -> io::Result<HostBytes> {
     if file.metadata()?.len() == 0 {
         return Ok(HostBytes::new(Arc::new(Vec::new())));
     }
-    // SAFETY: the mapping is read-only and only read through `&[u8]` that this process never
-    // writes. Another process could write to the file; every reader of this crate checks the bytes
-    // that it decodes where it decodes them and copies what it keeps (names, numbers, text), so a
-    // change gives wrong values or an error, not an out-of-bounds access.
+    // SAFETY: the mapping is read-only, and this process only reads it through `&[u8]`. Another
+    // process could write to the file. Every reader of this crate checks bytes where it decodes
+    // them and copies what it keeps (names, numbers, text), so a change gives wrong values or an
+    // error, not an out-of-bounds access.
     let map = unsafe { Mmap::map(&file)? };
     Ok(HostBytes::new(Arc::new(MappedFile { map })))
 }
@@ -96,17 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_steps_inside_the_range_are_released() {
-        let s = RELEASE_STEP;
-        assert_eq!(whole_steps(0..s, 10 * s), Some(0..s));
-        assert_eq!(whole_steps(1..s, 10 * s), None);
-        assert_eq!(whole_steps(1..3 * s - 1, 10 * s), Some(s..2 * s));
+    fn only_whole_pages_inside_the_range_are_released() {
+        let s = PAGE;
+        assert_eq!(whole_pages(0..s, 10 * s), Some(0..s));
+        assert_eq!(whole_pages(1..s, 10 * s), None);
+        assert_eq!(whole_pages(1..3 * s - 1, 10 * s), Some(s..2 * s));
         assert_eq!(
-            whole_steps(s + 1..2 * s + 5, 2 * s + 5),
+            whole_pages(s + 1..2 * s + 5, 2 * s + 5),
             Some(2 * s..2 * s + 5)
         );
-        assert_eq!(whole_steps(s..s, 10 * s), None);
-        assert_eq!(whole_steps(usize::MAX..usize::MAX, 10 * s), None);
+        assert_eq!(whole_pages(s..s, 10 * s), None);
+        assert_eq!(whole_pages(usize::MAX..usize::MAX, 10 * s), None);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Damaged GGUF files, one for each thing that can be wrong, and the error that each gives.
+//! Damaged GGUF files, one for each possible fault, and the error that each gives.
 
 use std::sync::Arc;
 
 use kovar_core::{DType, HostBytes};
 use kovar_formats::gguf::{Array, Gguf, GgufWriter};
 
-/// A file put together field by field.
+/// A file that is built field by field.
 #[derive(Default)]
 struct Raw(Vec<u8>);
 
@@ -77,15 +77,15 @@ fn every_damaged_header_gives_an_error_that_names_the_field() {
                 .bytes(&3u32.to_be_bytes())
                 .u64(0)
                 .u64(0),
-            "a big-endian GGUF file (version 3), kovar reads little-endian files",
+            "a big-endian GGUF file (version 3); kovar reads little-endian files",
         ),
         (
             Raw(b"GGUF".to_vec()).u32(1).u64(0).u64(0),
-            "GGUF version 1, kovar reads versions 2 and 3",
+            "GGUF version 1; kovar reads versions 2 and 3",
         ),
         (
             Raw(b"GGUF".to_vec()).u32(4).u64(0).u64(0),
-            "GGUF version 4, kovar reads versions 2 and 3",
+            "GGUF version 4; kovar reads versions 2 and 3",
         ),
         (
             Raw::header(u64::MAX, 0),
@@ -149,7 +149,7 @@ fn every_damaged_header_gives_an_error_that_names_the_field() {
             "element 1 of metadata \"k\" at byte 66 is not UTF-8 (the first 0 bytes are)",
         ),
         (
-            // Two halves of a character: UTF-8 together, not apart.
+            // Two halves of a character, each of which alone is not UTF-8.
             Raw::header(0, 1)
                 .str(b"k")
                 .u32(9)
@@ -288,7 +288,7 @@ fn every_damaged_tensor_gives_an_error_that_names_the_tensor() {
                 .to_owned(),
         ),
         (
-            // 64 elements are whole blocks, rows of 16 are not.
+            // The 64 elements are whole blocks, but the rows of 16 are not.
             one().tensor("t", &[16, 4], 8, 0).data(68),
             "tensor \"t\" (at byte 37) has rows of 16 elements, not whole Q8_0 blocks of 32"
                 .to_owned(),

@@ -1,13 +1,13 @@
-//! Hugging Face folders: what they become, and what is wrong with damaged ones.
+//! Hugging Face folders: the models in them, and the errors of damaged ones.
 
 mod common;
 
-use common::{Tensor, config, folder, safetensors, tensor, tensors, tokenizer, told, with};
+use common::{Tensor, config, folder, message, safetensors, tensor, tensors, tokenizer, with};
 use kovar_core::{DType, quant};
 use kovar_formats::{ModelFile, ModelFormat, ModelTensor};
 use serde_json::{Value, json};
 
-/// The model in a folder of these files, or what is wrong with it.
+/// The model in a folder of these files, or the error.
 fn open(config: &Value, tensors: &[Tensor], more: &[(&str, Value)]) -> Result<ModelFile, String> {
     let config = config.to_string();
     let weights = safetensors(tensors);
@@ -18,7 +18,7 @@ fn open(config: &Value, tensors: &[Tensor], more: &[(&str, Value)]) -> Result<Mo
     ];
     files.extend(more.iter().map(|(name, text)| (*name, text.as_bytes())));
     let folder = folder(&files);
-    ModelFile::open(folder.path()).map_err(|error| told(&error, folder.path()))
+    ModelFile::open(folder.path()).map_err(|error| message(&error, folder.path()))
 }
 
 fn opened(config: &Value) -> ModelFile {
@@ -108,7 +108,7 @@ fn a_tied_model_has_no_output_matrix() {
     assert!(open(&tied, &without, &[]).is_ok());
     assert_eq!(
         open(&config(), &without, &[]).unwrap_err(),
-        "tensor \"lm_head.weight\" is missing (`tie_word_embeddings` asks for it)"
+        "tensor \"lm_head.weight\" is missing (`tie_word_embeddings` requires it)"
     );
 }
 
@@ -265,7 +265,7 @@ fn every_tensor_that_does_not_fit_is_named() {
         changed(embeddings, tensor(embeddings, &[6, 8])),
         format!(
             "tensor {embeddings:?} has dims [6, 8]: \
-             it must have as many rows as `vocab_size` says"
+             it must have `vocab_size` rows"
         )
     );
     assert_eq!(
@@ -273,7 +273,7 @@ fn every_tensor_that_does_not_fit_is_named() {
             embeddings,
             tensor("model.layers.0.self_attn.rotary_emb.inv_freq", &[2])
         ),
-        format!("tensor {embeddings:?} is missing (`vocab_size` asks for it)")
+        format!("tensor {embeddings:?} is missing (`vocab_size` requires it)")
     );
 }
 
@@ -527,7 +527,7 @@ fn files_that_are_not_the_json_that_they_should_be_are_named() {
     for (bytes, expected) in cases {
         let folder = folder(&[("config.json", bytes)]);
         let error = ModelFile::open(folder.path()).unwrap_err();
-        let found = told(&error, folder.path());
+        let found = message(&error, folder.path());
         assert!(found.starts_with("config.json is not valid: "), "{found}");
         assert!(found.contains(expected), "{found}");
     }
@@ -542,12 +542,12 @@ fn files_that_are_not_the_json_that_they_should_be_are_named() {
         files.push((name, nested.as_bytes()));
         let folder = folder(&files);
         let error = ModelFile::open(folder.path()).unwrap_err();
-        let found = told(&error, folder.path());
+        let found = message(&error, folder.path());
         assert!(
             found.starts_with(&format!("{name} is not valid: ")),
             "{found}"
         );
-        // Parts of tokenizer.json that nobody asks for are skipped, which takes no stack.
+        // Unused parts of tokenizer.json are skipped, which takes no stack.
         let is_refused = found.contains("recursion limit exceeded") || found.contains("EOF");
         assert!(is_refused, "{found}");
     }
@@ -566,23 +566,23 @@ fn a_file_of_weights_stands_for_its_folder() {
     assert_eq!(model.format(), ModelFormat::HuggingFace);
     std::fs::remove_file(folder.path().join("config.json")).unwrap();
     let error = ModelFile::open(&path).unwrap_err();
-    assert!(told(&error, folder.path()).contains("RWKV-7"), "{error}");
+    assert!(message(&error, folder.path()).contains("RWKV-7"), "{error}");
 }
 
 #[test]
 fn folders_without_a_model_say_so() {
     let empty = folder(&[]);
     let error = ModelFile::open(empty.path()).unwrap_err();
-    let found = told(&error, empty.path());
+    let found = message(&error, empty.path());
     assert_eq!(
         found,
-        "FOLDER has no config.json, as the folder of a model has"
+        "FOLDER is not the folder of a model: it has no config.json"
     );
     let config = config().to_string();
     let alone = folder(&[("config.json", config.as_bytes())]);
     let error = ModelFile::open(alone.path()).unwrap_err();
     assert_eq!(
-        told(&error, alone.path()),
+        message(&error, alone.path()),
         "FOLDER has no model.safetensors and no model.safetensors.index.json"
     );
     let tokenizer = tokenizer().to_string();
@@ -597,12 +597,12 @@ fn folders_without_a_model_say_so() {
     let damaged = folder(&[("model.safetensors", b"\xff\xff\xff\xff")]);
     let error = ModelFile::open(damaged.path()).unwrap_err();
     assert!(
-        told(&error, damaged.path()).starts_with("model.safetensors"),
+        message(&error, damaged.path()).starts_with("model.safetensors"),
         "{error}"
     );
     let missing = vocabulary.path().join("no such folder");
     let error = ModelFile::open(&missing).unwrap_err();
-    assert!(told(&error, vocabulary.path()).starts_with("cannot open no such folder"));
+    assert!(message(&error, vocabulary.path()).starts_with("cannot open no such folder"));
 }
 
 #[test]
@@ -616,7 +616,7 @@ fn a_truncated_file_of_weights_is_named() {
         ];
         let folder = folder(&files);
         let error = ModelFile::open(folder.path()).unwrap_err();
-        let found = told(&error, folder.path());
+        let found = message(&error, folder.path());
         assert!(found.starts_with("model.safetensors: "), "{found}");
     }
 }

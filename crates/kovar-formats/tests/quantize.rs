@@ -80,7 +80,7 @@ fn rules(rules: &[&str]) -> Vec<TensorRule> {
     rules.iter().map(|rule| rule.parse().unwrap()).collect()
 }
 
-/// The types that `name` and `rules` give to the tensors called so, in whichever layer.
+/// The types of the tensors called `tensor` in any layer, by the mix `name` and `rules`.
 fn types(file: &ModelFile, name: &str, rules: &[TensorRule], tensor: &str) -> Vec<DType> {
     let plan = plan(file, mix(name), rules).unwrap();
     let in_layer = format!(".{tensor}");

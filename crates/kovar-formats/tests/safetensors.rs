@@ -103,12 +103,12 @@ fn every_damaged_file_gives_an_error_that_names_the_tensor() {
     let cases = [
         (
             vec![1, 2, 3],
-            "not a safetensors file: it has 3 bytes, the header length takes 8",
+            "not a safetensors file: it has 3 bytes, but the header length takes 8",
         ),
         (
             [u64::MAX.to_le_bytes().as_slice(), b"{}"].concat(),
             "the header length at byte 0 is 18446744073709551615, but at most 2 bytes can follow \
-             (not a safetensors file, or one cut short)",
+             (not a safetensors file, or a truncated one)",
         ),
         (
             file(r#"{"t":"#, 0),
@@ -147,16 +147,16 @@ fn every_damaged_file_gives_an_error_that_names_the_tensor() {
         ),
         (
             one("F32", "[2]", 0, 8, 7),
-            "tensor \"t\" has data offsets 0 to 8, the data has 7 bytes",
+            "tensor \"t\" has data offsets 0 to 8, but the data has 7 bytes",
         ),
         (
             one("F32", "[2]", 8, 0, 8),
-            "tensor \"t\" has data offsets 8 to 0, the data has 8 bytes",
+            "tensor \"t\" has data offsets 8 to 0, but the data has 8 bytes",
         ),
         (
             one("F32", "[2]", u64::MAX - 7, u64::MAX, 8),
             "tensor \"t\" has data offsets 18446744073709551608 to 18446744073709551615, \
-             the data has 8 bytes",
+             but the data has 8 bytes",
         ),
         (
             one("F32", "[3]", 0, 8, 8),
@@ -306,7 +306,7 @@ fn what_cannot_be_written_or_computed_with_is_named() {
     writer.tensor("t", DType::F32, &[1], vec![0; 4]).unwrap();
     assert_eq!(
         writer.to_bytes().unwrap_err().to_string(),
-        "tensor \"t\" given twice"
+        "tensor \"t\" added twice"
     );
     for (dtype, size) in [
         ("U16", 2),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Tensor, config, folder, safetensors, tensors, told};
+use common::{Tensor, config, folder, message, safetensors, tensors};
 use kovar_formats::ModelFile;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ const INDEX: &str = "model.safetensors.index.json";
 const FIRST: &str = "model-00001-of-00002.safetensors";
 const SECOND: &str = "model-00002-of-00002.safetensors";
 
-/// Opens a folder of an index and files of tensors, each given as it lies there.
+/// Opens a folder with this index and these shards, given by name and contents.
 fn open(index: &Value, shards: &[(&str, Vec<u8>)]) -> Result<ModelFile, String> {
     let (config, index) = (config().to_string(), index.to_string());
     let mut files: Vec<(&str, &[u8])> = vec![
@@ -19,7 +19,7 @@ fn open(index: &Value, shards: &[(&str, Vec<u8>)]) -> Result<ModelFile, String> 
     ];
     files.extend(shards.iter().map(|(name, bytes)| (*name, &**bytes)));
     let folder = folder(&files);
-    ModelFile::open(folder.path()).map_err(|error| told(&error, folder.path()))
+    ModelFile::open(folder.path()).map_err(|error| message(&error, folder.path()))
 }
 
 fn halves() -> (Vec<Tensor>, Vec<Tensor>) {
@@ -28,7 +28,7 @@ fn halves() -> (Vec<Tensor>, Vec<Tensor>) {
     (first, second)
 }
 
-/// The index of both halves, with the total size left wrong: nobody needs it.
+/// The index of both halves. The total size is wrong, and no reader uses it.
 fn index() -> Value {
     let (first, second) = halves();
     let entries = |tensors: Vec<Tensor>, file: &'static str| {
@@ -87,7 +87,7 @@ fn shards_outside_the_folder_are_refused() {
             open(&index, &shards()).unwrap_err(),
             format!(
                 "{INDEX} puts tensor \"model.norm.weight\" into {name:?}, \
-                 which is not a file beside it"
+                 which is not another file in its folder"
             )
         );
     }

@@ -190,8 +190,8 @@ fn what_is_wrong_with_the_weights_is_named() {
     );
     assert_eq!(
         renamed("blocks.0.att.r_k", "blocks.0.att.q_k"),
-        "FOLDER/rwkv7-tiny.safetensors holds no RWKV-7 (there is no tensor `blocks.0.att.r_k`); of \
-         another model give the folder"
+        "FOLDER/rwkv7-tiny.safetensors is not an RWKV-7 model (it has no tensor \
+         `blocks.0.att.r_k`); to open another model, give its folder"
     );
     let cut = error_after(|path| {
         let bytes = fs::read(path.join(WEIGHTS)).unwrap();
@@ -207,16 +207,13 @@ fn what_is_wrong_with_the_vocabulary_is_named() {
     let at = |rest: &str| format!("FOLDER/{VOCABULARY}{rest}");
     assert_eq!(
         error(b"1 'a' 1\n2 'b' 2\n"),
-        at(", line 2: its literal has another length")
+        at(", line 2: its literal has a different length")
     );
     assert_eq!(
         error(b"1 'a' 1\n1 'b' 1\n"),
-        at(", line 2: its index was given before")
+        at(", line 2: its index occurs twice")
     );
-    assert_eq!(
-        error(b"0 'a' 1\n"),
-        at(", line 1: its index was given before")
-    );
+    assert_eq!(error(b"0 'a' 1\n"), at(", line 1: its index occurs twice"));
     assert_eq!(
         error(b"64 'a' 1\n"),
         at(" has a token of index 64, the model has 64 tokens")

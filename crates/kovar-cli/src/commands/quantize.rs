@@ -140,7 +140,7 @@ impl Quantize {
     /// The files that are to be written.
     fn outputs(&self, plan: &Plan<'_>) -> Vec<PathBuf> {
         match self.split() {
-            Some(limit) => plan.part_paths(&self.output, limit),
+            Some(limit) => plan.shard_paths(&self.output, limit),
             None => vec![self.output.clone()],
         }
     }
@@ -197,7 +197,7 @@ impl Quantize {
         };
         let written = match self.split() {
             Some(limit) => plan
-                .write_parts(&self.output, limit, threads, &mut progress)
+                .write_shards(&self.output, limit, threads, &mut progress)
                 .map(drop),
             None => plan.write_file(&self.output, threads, &mut progress),
         };

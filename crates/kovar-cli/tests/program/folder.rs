@@ -134,7 +134,7 @@ fn a_folder_becomes_a_file_and_a_split_file_that_write_the_same() {
 
     fs::remove_file(&parts[1]).unwrap();
     let message = kovar(&["inspect", text(&parts[0])]).failed(1);
-    assert!(message.contains("part 2 of 3"), "{message}");
+    assert!(message.contains("shard 2 of 3"), "{message}");
     assert!(message.contains("No such file"), "{message}");
 }
 

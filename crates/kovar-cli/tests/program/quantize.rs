@@ -101,7 +101,7 @@ fn wrong_types_and_rules_are_wrong_usage() {
         (&["--type", "F16", "--tensor", "nothing=F16"], "\"nothing\""),
         (
             &["--type", "F16", "--tensor", "*=Q4_K_M"],
-            "no type for weights",
+            "not a type for weights",
         ),
         (&[], "--type"),
     ] {

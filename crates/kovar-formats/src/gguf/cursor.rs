@@ -1,4 +1,4 @@
-//! A reader that never runs past its bytes.
+//! A reader that never reads beyond the end of its bytes.
 
 use super::error::{GgufError, GgufField};
 

@@ -21,7 +21,7 @@ pub enum GgufField {
     TensorCount,
     /// The number of key-value pairs.
     MetadataCount,
-    /// The key of a key-value pair, counted from 0.
+    /// The key of the key-value pair at this position, counted from 0.
     Key(usize),
     /// The kind of a value.
     ValueKind {
@@ -55,14 +55,14 @@ pub enum GgufField {
         /// Its key.
         key: String,
     },
-    /// The name of a tensor, counted from 0.
+    /// The name of the tensor at this position, counted from 0.
     TensorName(usize),
     /// The number of dims of a tensor.
     DimCount {
         /// Name of the tensor.
         tensor: String,
     },
-    /// One dim of a tensor, counted as in the file: from the innermost.
+    /// A dim of a tensor. Dims are counted from the innermost, as in the file.
     Dim {
         /// Name of the tensor.
         tensor: String,
@@ -123,13 +123,13 @@ pub enum GgufError {
         found: [u8; 4],
     },
     /// The file was written for big-endian machines.
-    #[error("a big-endian GGUF file (version {version}), kovar reads little-endian files")]
+    #[error("a big-endian GGUF file (version {version}); kovar reads little-endian files")]
     BigEndian {
         /// The version after swapping its bytes.
         version: u32,
     },
     /// The version is not one that kovar reads.
-    #[error("GGUF version {version}, kovar reads versions 2 and 3")]
+    #[error("GGUF version {version}; kovar reads versions 2 and 3")]
     UnsupportedVersion {
         /// The version in the file.
         version: u32,
@@ -149,7 +149,7 @@ pub enum GgufError {
         /// Bytes from there to the end of the file.
         remaining: usize,
     },
-    /// A count is larger than what the rest of the file could hold.
+    /// A count is larger than the rest of the file has room for.
     #[error(
         "{field} at byte {offset} is {count}, \
          but the {remaining} bytes that follow hold at most {most}"
@@ -163,7 +163,7 @@ pub enum GgufError {
         count: u64,
         /// The largest count for which there is room.
         most: usize,
-        /// Bytes from behind the count to the end of the file.
+        /// Bytes from the end of the count to the end of the file.
         remaining: usize,
     },
     /// A key or name is longer than the format allows.
@@ -194,7 +194,7 @@ pub enum GgufError {
         /// The key.
         key: String,
     },
-    /// An id that stands for no kind of value.
+    /// No kind of value has this id.
     #[error("{field} at byte {offset} is {id}, kinds are 0 to 12")]
     UnknownValueKind {
         /// The field.
@@ -204,7 +204,7 @@ pub enum GgufError {
         /// The id.
         id: u32,
     },
-    /// A boolean that is neither 0 nor 1.
+    /// A boolean is neither 0 nor 1.
     #[error("{field} at byte {offset} is a boolean of value {value}, not 0 or 1")]
     InvalidBool {
         /// The field.
@@ -219,7 +219,7 @@ pub enum GgufError {
     NestedTooDeep {
         /// The key.
         key: String,
-        /// Where the array lies that is one level too deep.
+        /// Where the array at the first forbidden level lies.
         offset: usize,
         /// The deepest nesting that kovar reads.
         most: usize,
@@ -233,7 +233,7 @@ pub enum GgufError {
         /// The value in the file.
         value: u32,
     },
-    /// More entries than kovar can index.
+    /// There are more entries than kovar can index.
     #[error("{field} is more than {}", u32::MAX)]
     TooManyEntries {
         /// The count.
@@ -292,7 +292,7 @@ pub enum GgufError {
         /// Its dtype.
         dtype: DType,
     },
-    /// A type of ggml that kovar does not read.
+    /// The tensor has a type of ggml that kovar does not read.
     #[error(
         "tensor {tensor:?} has type {type_name} (at byte {offset}), which kovar cannot read; \
          it reads {}",
@@ -306,7 +306,7 @@ pub enum GgufError {
         /// ggml's name of the type.
         type_name: &'static str,
     },
-    /// An id that stands for no type.
+    /// No type has this id.
     #[error("tensor {tensor:?} has the unknown type {id} (at byte {offset})")]
     UnknownType {
         /// Name of the tensor.
@@ -324,7 +324,7 @@ pub enum GgufError {
     Misaligned {
         /// Name of the tensor.
         tensor: String,
-        /// Where the field lies that says so.
+        /// Where the field with the start lies.
         offset: usize,
         /// Start of the data, from the start of the data section.
         start: u64,

@@ -5,8 +5,8 @@ use crate::index::{IndexError, NameIndex};
 
 /// The metadata of a file, in the order of the file.
 ///
-/// The getters give `Ok(None)` for a key that the file lacks and an error for one whose value is of
-/// another kind. Integer getters take a value of any integer kind that fits.
+/// The getters return `Ok(None)` if the file lacks the key, and an error if the value is of another
+/// kind. The integer getters accept a value of any integer kind if it fits.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     entries: Vec<Entry>,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) value: Value,
 }
 
-/// Why a metadata value could not be given as the caller wants it.
+/// Why a metadata value could not be read as the requested type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
@@ -34,9 +34,9 @@ pub enum MetadataError {
     WrongKind {
         /// The key.
         key: String,
-        /// What the caller takes.
+        /// The requested kind.
         expected: &'static str,
-        /// What the file has.
+        /// The kind in the file.
         found: String,
     },
     /// The integer does not fit.
@@ -46,7 +46,7 @@ pub enum MetadataError {
         key: String,
         /// The value in the file.
         value: i128,
-        /// The type that the caller takes.
+        /// The requested type.
         expected: &'static str,
     },
     /// An element of an array of integers does not fit.
@@ -58,7 +58,7 @@ pub enum MetadataError {
         index: usize,
         /// The value in the file.
         value: i128,
-        /// The type that the caller takes.
+        /// The requested type.
         expected: &'static str,
     },
 }
@@ -69,11 +69,11 @@ impl Metadata {
         Ok(Self { entries, index })
     }
 
-    /// The same without the keys that begin with `prefix`.
+    /// The metadata without the keys that begin with `prefix`.
     pub(crate) fn without(self, prefix: &str) -> Self {
         let kept = |entry: &Entry| !entry.key.starts_with(prefix);
         let entries = self.entries.into_iter().filter(kept).collect();
-        // Fewer keys, and so as distinct as before.
+        // A subset of distinct keys is distinct, so this cannot fail.
         Self::new(entries).unwrap_or_default()
     }
 
@@ -226,7 +226,7 @@ impl Metadata {
         self.integers(key, "u32", "array of u32")
     }
 
-    /// [`get_u32`](Self::get_u32) of a key that must be there.
+    /// [`get_u32`](Self::get_u32) of a required key.
     ///
     /// # Errors
     /// The key is missing, its value is not an integer or does not fit.
@@ -234,7 +234,7 @@ impl Metadata {
         self.get_u32(key)?.ok_or_else(|| missing(key))
     }
 
-    /// [`get_usize`](Self::get_usize) of a key that must be there.
+    /// [`get_usize`](Self::get_usize) of a required key.
     ///
     /// # Errors
     /// The key is missing, its value is not an integer or does not fit.
@@ -242,7 +242,7 @@ impl Metadata {
         self.get_usize(key)?.ok_or_else(|| missing(key))
     }
 
-    /// [`get_f32`](Self::get_f32) of a key that must be there.
+    /// [`get_f32`](Self::get_f32) of a required key.
     ///
     /// # Errors
     /// The key is missing or its value is not a float.
@@ -250,7 +250,7 @@ impl Metadata {
         self.get_f32(key)?.ok_or_else(|| missing(key))
     }
 
-    /// [`get_str`](Self::get_str) of a key that must be there.
+    /// [`get_str`](Self::get_str) of a required key.
     ///
     /// # Errors
     /// The key is missing or its value is not a string.
@@ -258,7 +258,7 @@ impl Metadata {
         self.get_str(key)?.ok_or_else(|| missing(key))
     }
 
-    /// [`get_str_array`](Self::get_str_array) of a key that must be there.
+    /// [`get_str_array`](Self::get_str_array) of a required key.
     ///
     /// # Errors
     /// The key is missing or its value is not an array of strings.

@@ -35,7 +35,7 @@ use crate::mmap::map_file;
 pub use error::{GgufError, GgufField};
 pub(crate) use metadata::Entry;
 pub use metadata::{Metadata, MetadataError};
-pub(crate) use split::{OpenSplitError, SPLIT_PREFIX, open_split, part_path};
+pub(crate) use split::{OpenSplitError, SPLIT_PREFIX, open_split, shard_path};
 pub use split::{SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, SplitError};
 pub use stream::GgufStream;
 pub use tensor::TensorInfo;
@@ -44,12 +44,12 @@ pub use writer::GgufWriter;
 
 /// The metadata key that sets the alignment of the data section.
 pub const ALIGNMENT_KEY: &str = "general.alignment";
-/// The alignment of a file that does not say, in bytes.
+/// The alignment of a file without this key, in bytes.
 pub const DEFAULT_ALIGNMENT: u32 = 32;
 /// The most bytes of a key or of a tensor name.
 ///
-/// The specification sets this for keys; for tensor names ggml stops at 63 bytes, and files made
-/// by others do not.
+/// This is the limit of the specification for keys. ggml limits tensor names to 63 bytes, but other
+/// programs write longer ones.
 pub const MAX_NAME_BYTES: usize = 65_535;
 /// The deepest nesting of arrays; an array of numbers has depth 1.
 pub const MAX_NESTING: usize = 4;
@@ -58,7 +58,7 @@ const MAGIC: [u8; 4] = *b"GGUF";
 
 /// An open GGUF file whose header has been checked.
 ///
-/// A file may have no tensors: those that carry only a vocabulary do not.
+/// A file may have no tensors, for instance one that holds only a vocabulary.
 ///
 /// ```
 /// use kovar_core::{DType, HostBytes};
@@ -85,8 +85,8 @@ pub struct Gguf {
 }
 
 impl Gguf {
-    /// Maps the file at `path` and reads its header. See [`map_file`] for what a mapping asks of
-    /// the file.
+    /// Maps the file at `path` and reads its header. [`map_file`] says what must not happen to a
+    /// mapped file.
     ///
     /// # Errors
     /// The file cannot be opened or its header is not valid.
@@ -99,7 +99,7 @@ impl Gguf {
         Self::from_bytes(file)
     }
 
-    /// Reads the header of a file that is already in memory. Nothing is copied but the header.
+    /// Reads the header of a file in memory. Only the header is copied.
     ///
     /// # Errors
     /// The header is not valid.
@@ -115,7 +115,7 @@ impl Gguf {
         })
     }
 
-    /// Reads the header of a file that is part of the program.
+    /// Reads the header of a file that is embedded in the program.
     ///
     /// # Errors
     /// The header is not valid.

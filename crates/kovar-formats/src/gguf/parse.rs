@@ -1,4 +1,4 @@
-//! From the bytes of a file to its header.
+//! Parsing of the header of a file.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(super) fn parse(file: &HostBytes) -> Result<Header, GgufError> {
     for i in 0..n_tensors {
         raw.push(parse_tensor(cursor, i, alignment)?);
     }
-    let tensors = place(file, cursor.offset(), alignment, raw)?;
+    let tensors = locate(file, cursor.offset(), alignment, raw)?;
     check_overlap(&tensors)?;
     let index = NameIndex::new(&tensors, |tensor| &tensor.name).map_err(|error| match error {
         IndexError::Duplicate(tensor) => GgufError::DuplicateTensor { tensor },
@@ -69,7 +69,7 @@ fn parse_version(cursor: &mut Cursor<'_>) -> Result<u32, GgufError> {
     }
 }
 
-/// A count of things that take at least `min_bytes` each; no larger than there is room for.
+/// A count of entries that take at least `min_bytes` each. The rest of the file has room for them.
 fn parse_count(
     cursor: &mut Cursor<'_>,
     min_bytes: usize,
@@ -117,7 +117,7 @@ fn utf8(bytes: &[u8], offset: usize, field: impl FnOnce() -> GgufField) -> Resul
 }
 
 fn parse_metadata(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufError> {
-    // Grown by what was parsed: a count that lies takes no memory.
+    // The vector grows with what was parsed, so that a wrong count takes no memory.
     let mut entries = Vec::new();
     for i in 0..count {
         let key = parse_name(cursor, || GgufField::Key(i))?;
@@ -251,7 +251,7 @@ fn strings(cursor: &mut Cursor<'_>, key: &str, count: usize) -> Result<StringArr
         key: key.into(),
         index,
     };
-    // The lengths first, so that the text is taken in one piece of the right size.
+    // The lengths are read first, so that the text is one allocation of the right size.
     let mut walk = cursor.clone();
     let mut text_len = 0;
     for index in 0..count {
@@ -276,7 +276,7 @@ fn alignment_of(metadata: &Metadata) -> Result<u32, GgufError> {
     }
 }
 
-/// A tensor whose data is not yet placed in the file.
+/// The description of a tensor, whose window of the file is not yet known.
 struct RawTensor<'a> {
     name: &'a str,
     dtype: DType,
@@ -370,7 +370,7 @@ fn parse_tensor<'a>(
     })
 }
 
-/// The dims as `usize` and the bytes of the tensor.
+/// The dims as `usize`, and the size of the tensor in bytes.
 fn size_of(
     name: &str,
     dtype: DType,
@@ -408,8 +408,8 @@ fn size_of(
     }
 }
 
-/// Gives every tensor its window of the file.
-fn place(
+/// The tensors with their windows of the file.
+fn locate(
     file: &HostBytes,
     header_len: usize,
     alignment: u32,

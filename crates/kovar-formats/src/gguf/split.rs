@@ -1,7 +1,7 @@
-//! GGUF files that are split into parts, `NAME-00001-of-00003.gguf` and so on.
+//! GGUF files that are split into shards, `NAME-00001-of-00003.gguf` and so on.
 //!
-//! Source: llama.cpp's `gguf-split`. The first part has the metadata of the whole; every part has
-//! `split.no` (counted from 0), `split.count` and `split.tensors.count` (of all parts together).
+//! Source: llama.cpp's `gguf-split`. The first shard has the metadata of the model. Every shard has
+//! `split.no` (counted from 0), `split.count` and `split.tensors.count` (of all shards together).
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -9,59 +9,59 @@ use std::path::{Path, PathBuf};
 
 use super::{Gguf, GgufError, MetadataError};
 
-/// What the keys of split files begin with.
+/// The beginning of the keys that describe a split.
 pub(crate) const SPLIT_PREFIX: &str = "split.";
-/// The metadata key of a part's number, counted from 0.
+/// The metadata key of the number of a shard, counted from 0.
 pub const SPLIT_NO_KEY: &str = "split.no";
-/// The metadata key of the number of parts.
+/// The metadata key of the number of shards.
 pub const SPLIT_COUNT_KEY: &str = "split.count";
-/// The metadata key of the number of tensors in all parts together.
+/// The metadata key of the number of tensors in all shards together.
 pub const SPLIT_TENSORS_KEY: &str = "split.tensors.count";
 
 const ARCHITECTURE_KEY: &str = "general.architecture";
 
-/// Why the parts of a split file do not make a whole.
+/// Why the shards of a split file are not one model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
-    /// A part is named otherwise than its number in the set asks for, so the others cannot be found.
+    /// The name of a shard does not fit its number, so the other shards cannot be found.
     #[error(
-        "{} says that it is part {} of {count}, \
+        "{} says that it is shard {} of {count}, \
          but its name does not end in {:?}",
         path.display(), no.saturating_add(1), suffix(*no, *count)
     )]
     Name {
-        /// The part.
+        /// The shard.
         path: PathBuf,
         /// Its number, counted from 0.
         no: u32,
-        /// The number of parts that it names.
+        /// The number of shards according to its metadata.
         count: u32,
     },
-    /// A part is missing or damaged.
-    #[error("part {} of {count}, {}", no.saturating_add(1), path.display())]
-    Part {
-        /// The part.
+    /// A shard is missing or damaged.
+    #[error("shard {} of {count}, {}", no.saturating_add(1), path.display())]
+    Shard {
+        /// The shard.
         path: PathBuf,
         /// Its number, counted from 0.
         no: u32,
-        /// The number of parts.
+        /// The number of shards.
         count: u32,
         /// What is wrong with it.
         source: GgufError,
     },
-    /// The metadata of a part that tell its place are missing or of a wrong kind.
+    /// The `split.*` metadata of a shard are missing or of a wrong kind.
     #[error("{}", path.display())]
     Metadata {
-        /// The part.
+        /// The shard.
         path: PathBuf,
         /// What is wrong with them.
         source: MetadataError,
     },
-    /// A part that is another than its name says, or of another set.
+    /// The `split.*` metadata of a shard contradict its name or the first shard.
     #[error("{}: `{key}` is {found}, expected {expected}", path.display())]
     Mismatch {
-        /// The part.
+        /// The shard.
         path: PathBuf,
         /// The metadata key.
         key: &'static str,
@@ -70,36 +70,36 @@ pub enum SplitError {
         /// The value that it must have.
         expected: u32,
     },
-    /// A part is of a model of another architecture.
+    /// A shard belongs to a model of another architecture.
     #[error(
-        "{}: `general.architecture` is {found:?}, but {expected:?} in the first part",
+        "{}: `general.architecture` is {found:?}, but {expected:?} in the first shard",
         path.display()
     )]
     Architecture {
-        /// The part.
+        /// The shard.
         path: PathBuf,
         /// Its architecture.
         found: String,
-        /// That of the first part.
+        /// The architecture in the first shard.
         expected: String,
     },
-    /// A tensor is in two parts.
+    /// A tensor is in two shards.
     #[error("tensor {tensor:?} is in {} and in {}", first.display(), second.display())]
     DuplicateTensor {
         /// The name.
         tensor: String,
-        /// A part that has it.
+        /// A shard that has it.
         first: PathBuf,
         /// Another.
         second: PathBuf,
     },
-    /// The parts together do not have as many tensors as they say.
-    #[error("the {parts} parts of {} have {found} tensors, expected {expected}", path.display())]
+    /// The number of tensors in all shards is not `split.tensors.count`.
+    #[error("the {shards} shards of {} have {found} tensors, expected {expected}", path.display())]
     TensorCount {
-        /// The first part.
+        /// The first shard.
         path: PathBuf,
-        /// The number of parts.
-        parts: u32,
+        /// The number of shards.
+        shards: u32,
         /// Tensors found.
         found: usize,
         /// The value of `split.tensors.count`.
@@ -116,16 +116,16 @@ pub(crate) enum OpenSplitError {
     Split(#[from] SplitError),
 }
 
-/// What a part says of its place.
+/// The `split.*` metadata of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SplitInfo {
     no: u32,
     count: u32,
     tensors: u32,
 }
 
-/// The path of part `no` of `count` of the set whose parts begin with `prefix`.
-pub(crate) fn part_path(prefix: &Path, no: u32, count: u32) -> PathBuf {
+/// The path of shard `no` of `count`, whose name begins with `prefix`.
+pub(crate) fn shard_path(prefix: &Path, no: u32, count: u32) -> PathBuf {
     let mut path = OsString::from(prefix);
     path.push(suffix(no, count));
     path.into()
@@ -135,54 +135,51 @@ fn suffix(no: u32, count: u32) -> String {
     format!("-{:05}-of-{count:05}.gguf", no.saturating_add(1))
 }
 
-/// Opens the file at `path`, and where it is a part of a split one all parts, in order.
+/// Opens the file at `path`; if it is a shard of a split file, all shards in order.
 pub(crate) fn open_split(path: &Path) -> Result<Vec<(PathBuf, Gguf)>, OpenSplitError> {
     let file = Gguf::open(path)?;
-    let named = Named {
+    let shard = Shard {
         path: path.to_owned(),
         file,
     };
-    let Some(place) = named.place()? else {
-        return Ok(vec![named.into()]);
+    let Some(split) = shard.split_info()? else {
+        return Ok(vec![shard.into()]);
     };
-    if place.count <= 1 {
-        return Ok(vec![named.into()]);
-    }
-    let prefix = prefix(path, place).ok_or_else(|| SplitError::Name {
+    let prefix = prefix(path, split).ok_or_else(|| SplitError::Name {
         path: path.to_owned(),
-        no: place.no,
-        count: place.count,
+        no: split.no,
+        count: split.count,
     })?;
-    let mut given = Some(named);
-    let mut parts = Vec::new();
-    for no in 0..place.count {
-        let part = match given.take_if(|_| no == place.no) {
-            Some(part) => part,
-            None => Named::open(part_path(&prefix, no, place.count), no, place.count)?,
+    let mut given = Some(shard);
+    let mut shards = Vec::new();
+    for no in 0..split.count {
+        let shard = match given.take_if(|_| no == split.no) {
+            Some(shard) => shard,
+            None => Shard::open(shard_path(&prefix, no, split.count), no, split.count)?,
         };
-        part.check(no, place)?;
-        parts.push(part);
+        shard.check(no, split)?;
+        shards.push(shard);
     }
-    check_set(&parts, place)?;
-    Ok(parts.into_iter().map(Named::into).collect())
+    check_set(&shards, split)?;
+    Ok(shards.into_iter().map(Shard::into).collect())
 }
 
-struct Named {
+struct Shard {
     path: PathBuf,
     file: Gguf,
 }
 
-impl From<Named> for (PathBuf, Gguf) {
-    fn from(named: Named) -> Self {
-        (named.path, named.file)
+impl From<Shard> for (PathBuf, Gguf) {
+    fn from(shard: Shard) -> Self {
+        (shard.path, shard.file)
     }
 }
 
-impl Named {
+impl Shard {
     fn open(path: PathBuf, no: u32, count: u32) -> Result<Self, SplitError> {
         match Gguf::open(&path) {
             Ok(file) => Ok(Self { path, file }),
-            Err(source) => Err(SplitError::Part {
+            Err(source) => Err(SplitError::Shard {
                 path,
                 no,
                 count,
@@ -191,18 +188,18 @@ impl Named {
         }
     }
 
-    /// What the file says of its place; `None` if it is not split.
-    fn place(&self) -> Result<Option<Place>, SplitError> {
+    /// The `split.*` metadata; `None` if the file is not split.
+    fn split_info(&self) -> Result<Option<SplitInfo>, SplitError> {
         let metadata = self.file.metadata();
-        let read = || -> Result<Option<Place>, MetadataError> {
+        let read = || -> Result<Option<SplitInfo>, MetadataError> {
             let Some(count) = metadata.get_u32(SPLIT_COUNT_KEY)? else {
                 return Ok(None);
             };
-            // A file in one piece may leave the rest out.
+            // A file that is not split may lack the other keys.
             if count <= 1 {
                 return Ok(None);
             }
-            Ok(Some(Place {
+            Ok(Some(SplitInfo {
                 no: metadata.require_u32(SPLIT_NO_KEY)?,
                 count,
                 tensors: metadata.require_u32(SPLIT_TENSORS_KEY)?,
@@ -214,9 +211,9 @@ impl Named {
         })
     }
 
-    /// Fails unless the file is part `no` of the set of `expected`.
-    fn check(&self, no: u32, expected: Place) -> Result<(), SplitError> {
-        let found = self.place()?.unwrap_or(Place {
+    /// Fails unless the file is shard `no` of the split file that `expected` describes.
+    fn check(&self, no: u32, expected: SplitInfo) -> Result<(), SplitError> {
+        let found = self.split_info()?.unwrap_or(SplitInfo {
             no: 0,
             count: 1,
             tensors: 0,
@@ -246,45 +243,45 @@ impl Named {
     }
 }
 
-fn check_set(parts: &[Named], place: Place) -> Result<(), SplitError> {
-    let Some(first) = parts.first() else {
+fn check_set(shards: &[Shard], split: SplitInfo) -> Result<(), SplitError> {
+    let Some(first) = shards.first() else {
         return Ok(());
     };
     let expected = first.architecture()?.unwrap_or_default();
     let mut owners: HashMap<&str, &Path> = HashMap::new();
-    for part in parts {
-        // Only the first part has to name it.
-        if let Some(found) = part.architecture()?.filter(|&found| found != expected) {
+    for shard in shards {
+        // Only the first shard must have this key.
+        if let Some(found) = shard.architecture()?.filter(|&found| found != expected) {
             return Err(SplitError::Architecture {
-                path: part.path.clone(),
+                path: shard.path.clone(),
                 found: found.to_owned(),
                 expected: expected.to_owned(),
             });
         }
-        for tensor in part.file.tensors() {
-            if let Some(first) = owners.insert(tensor.name(), &part.path) {
+        for tensor in shard.file.tensors() {
+            if let Some(first) = owners.insert(tensor.name(), &shard.path) {
                 return Err(SplitError::DuplicateTensor {
                     tensor: tensor.name().to_owned(),
                     first: first.to_owned(),
-                    second: part.path.clone(),
+                    second: shard.path.clone(),
                 });
             }
         }
     }
-    if u32::try_from(owners.len()) == Ok(place.tensors) {
+    if u32::try_from(owners.len()) == Ok(split.tensors) {
         return Ok(());
     }
     Err(SplitError::TensorCount {
         path: first.path.clone(),
-        parts: place.count,
+        shards: split.count,
         found: owners.len(),
-        expected: place.tensors,
+        expected: split.tensors,
     })
 }
 
-/// `path` without the suffix of its place; `None` if it has another one.
-fn prefix(path: &Path, place: Place) -> Option<PathBuf> {
-    let name = without_suffix(path.file_name()?, &suffix(place.no, place.count))?;
+/// `path` without the suffix of its number; `None` if it has another suffix.
+fn prefix(path: &Path, split: SplitInfo) -> Option<PathBuf> {
+    let name = without_suffix(path.file_name()?, &suffix(split.no, split.count))?;
     Some(path.with_file_name(name))
 }
 

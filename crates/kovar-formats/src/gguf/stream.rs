@@ -1,20 +1,20 @@
-//! Writing a GGUF file whose tensors come piece by piece.
+//! Writing a GGUF file whose tensors arrive in pieces.
 
 use std::io::{self, Write};
 
 use crate::error::FileWriteError;
 
-/// A GGUF file in the making: the header is written, the data of the tensors follows in the order
-/// in which they were declared, in pieces of any size. Memory holds no more than a piece.
+/// A GGUF file that is being written. The header is written; the data of the tensors follows in the
+/// order in which they were declared, in pieces of any size. Memory holds only one piece.
 ///
 /// Made by [`GgufWriter::stream`](super::GgufWriter::stream).
 #[derive(Debug)]
 pub struct GgufStream<W: Write> {
     out: W,
     alignment: usize,
-    /// Names and sizes in bytes of the tensors that are to come, the next one last.
+    /// Names and sizes in bytes of the remaining tensors. The next one is the last.
     pending: Vec<(String, usize)>,
-    /// Bytes of the next tensor that are written.
+    /// Bytes of the next tensor that are already written.
     written: usize,
 }
 
@@ -37,10 +37,10 @@ impl<W: Write> GgufStream<W> {
         Ok(stream)
     }
 
-    /// Writes the next bytes of the tensor that is not yet complete.
+    /// Writes the next bytes of the first tensor that is not yet complete.
     ///
     /// # Errors
-    /// The bytes go beyond the end of the tensor or there is none left, or the output fails.
+    /// The bytes go beyond the end of the tensor, all tensors are complete, or the output fails.
     pub fn data(&mut self, bytes: &[u8]) -> Result<(), FileWriteError> {
         if bytes.is_empty() {
             return Ok(());
@@ -84,7 +84,7 @@ impl<W: Write> GgufStream<W> {
         Ok(self.out)
     }
 
-    /// Pads after `len` bytes that began aligned.
+    /// Pads to the alignment, after `len` bytes that start at an aligned offset.
     fn pad(&mut self, len: usize) -> Result<(), FileWriteError> {
         let padding = len.wrapping_neg() & (self.alignment - 1);
         io::copy(

@@ -32,7 +32,7 @@ const fn knows(id: u32, name: &'static str) -> GgmlType {
     GgmlType { id, name, dtype }
 }
 
-/// Every id that ggml has given out, those of types that it has since removed included.
+/// Every id that ggml has ever used, including those of removed types.
 ///
 /// Source: `enum ggml_type` of ggml.
 const TYPES: &[GgmlType] = &[
@@ -80,13 +80,13 @@ const TYPES: &[GgmlType] = &[
     knows(41, "Q1_0"),
 ];
 
-/// What an id stands for.
+/// The type with a given id.
 pub(super) enum TypeOf {
     /// A type that kovar reads.
     Readable(DType),
     /// A type of ggml that kovar does not read.
     Unsupported(&'static str),
-    /// No type.
+    /// No type has the id.
     Unknown,
 }
 

@@ -20,8 +20,8 @@ const VERSION: u32 = 3;
 
 /// Collects metadata and tensors and writes them as a GGUF file of version 3.
 ///
-/// Keys and tensors are written in the order in which they were given, tensor data padded to the
-/// alignment. What the writer accepts, [`Gguf`](super::Gguf) reads.
+/// Keys and tensors are written in the order in which they were added. Tensor data is padded to the
+/// alignment. [`Gguf`](super::Gguf) reads every file that the writer accepts.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {
     alignment: u32,
@@ -35,7 +35,7 @@ struct Tensor {
     type_id: u32,
     dims: Vec<usize>,
     size: usize,
-    /// None if the data is to be streamed.
+    /// `None` if the data will be streamed.
     data: Option<HostBytes>,
 }
 
@@ -55,7 +55,8 @@ impl GgufWriter {
         }
     }
 
-    /// An empty file with another alignment, which is written as `general.alignment`.
+    /// An empty file with this alignment in bytes, which is written as `general.alignment` if it is
+    /// not 32.
     ///
     /// # Errors
     /// The alignment is not a power of two.
@@ -76,8 +77,8 @@ impl GgufWriter {
     /// Adds a key-value pair.
     ///
     /// # Errors
-    /// The key is too long or `general.alignment`, or the value nests arrays too deep. A key that
-    /// is given twice is reported when the file is written.
+    /// The key is too long or is `general.alignment`, or the value nests arrays too deep. A key
+    /// that is added twice is reported when the file is written.
     pub fn metadata(
         &mut self,
         key: impl Into<String>,
@@ -110,13 +111,13 @@ impl GgufWriter {
         self.tensor_bytes(name, dtype, dims, HostBytes::new(Arc::new(data)))
     }
 
-    /// Adds a tensor: `dims` row-major, outermost first; `data` its little-endian elements or its
-    /// blocks, row after row.
+    /// Adds a tensor. `dims` are row-major, outermost first; `data` holds the little-endian
+    /// elements or the blocks, row after row.
     ///
     /// # Errors
-    /// The name is too long, the dims are more than [`MAX_DIMS`](crate::MAX_DIMS), have a zero or are not whole
-    /// blocks, or the data has another size. A name that is given twice is reported when the file
-    /// is written.
+    /// GGUF lacks the dtype, the name is too long, there are more than
+    /// [`MAX_DIMS`](crate::MAX_DIMS) dims, a dim is zero, the rows are not whole blocks, or the
+    /// data has another size. A name that is added twice is reported when the file is written.
     pub fn tensor_bytes(
         &mut self,
         name: impl Into<String>,
@@ -140,11 +141,11 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// Adds a tensor whose data is given later, by [`stream`](Self::stream).
+    /// Adds a tensor whose data will be passed to the stream of [`stream`](Self::stream).
     ///
     /// # Errors
-    /// Those of [`tensor_bytes`](Self::tensor_bytes) that don't concern the data.
-    pub fn tensor_later(
+    /// Those of [`tensor_bytes`](Self::tensor_bytes) that do not concern the data.
+    pub fn declare_tensor(
         &mut self,
         name: impl Into<String>,
         dtype: DType,
@@ -184,11 +185,11 @@ impl GgufWriter {
         }))
     }
 
-    /// Writes the header to `out`; the data of all tensors is then given to the stream, in order,
-    /// that of [`tensor_bytes`](Self::tensor_bytes) too.
+    /// Writes the header to `out`. The caller must then pass the data of all tensors to the stream,
+    /// in order, including those of [`tensor_bytes`](Self::tensor_bytes).
     ///
     /// # Errors
-    /// A key or tensor name was given twice, or `out` fails.
+    /// A key or tensor name was added twice, or `out` fails.
     pub fn stream<W: Write>(&self, out: W) -> Result<GgufStream<W>, FileWriteError> {
         let sizes = self.tensors.iter().map(|t| (t.name.clone(), t.size));
         GgufStream::start(
@@ -202,7 +203,7 @@ impl GgufWriter {
     /// Writes the file to `out`.
     ///
     /// # Errors
-    /// A key or tensor name was given twice, or `out` fails.
+    /// A key or tensor name was added twice, a tensor has no data, or `out` fails.
     pub fn write_to(&self, out: &mut impl Write) -> Result<(), FileWriteError> {
         let mut stream = self.stream(out)?;
         for tensor in &self.tensors {
@@ -218,39 +219,40 @@ impl GgufWriter {
     /// The file as bytes.
     ///
     /// # Errors
-    /// A key or tensor name was given twice.
+    /// A key or tensor name was added twice, or a tensor has no data.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FileWriteError> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Writes the file at `path`, replacing one that is already there.
+    /// Writes the file at `path`, replacing an existing one.
     ///
-    /// The bytes go to a file of another name beside it, which takes its place when it is complete:
-    /// a file that is being replaced may be the mapped source of the tensors. A link stays, and what
-    /// it leads to is replaced.
+    /// The bytes go to a new file in the same folder, which is renamed to `path` once it is
+    /// complete. So the replaced file may be the mapped source of the tensors. If `path` is a link,
+    /// the link stays and the file that it leads to is replaced.
     ///
     /// # Errors
-    /// A key or tensor name was given twice, or the file cannot be created or written.
+    /// Those of [`write_to`](Self::write_to), or the file cannot be created.
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<(), FileWriteError> {
         replace_file(path.as_ref(), |out| self.write_to(out))
     }
 
-    /// Whether a file can be written in the place of `path`: makes the file that would take it, and
-    /// removes that again.
+    /// Checks that a file can be written at `path`: creates the new file that would be renamed to
+    /// `path`, and removes it.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn check_place(path: impl AsRef<Path>) -> Result<(), FileWriteError> {
+    pub fn check_writable(path: impl AsRef<Path>) -> Result<(), FileWriteError> {
         PartialFile::write(path.as_ref(), |_| Ok(())).map(drop)
     }
 
-    /// Writes the file at `path` as [`write_file`](Self::write_file) does, with the data of all
-    /// tensors from `fill`.
+    /// Writes the file at `path` as [`write_file`](Self::write_file) does. `fill` passes the data
+    /// of all tensors to the stream.
     ///
     /// # Errors
-    /// Those of [`stream`](Self::stream), of the file, and of `fill`; no file is left then.
+    /// Those of [`stream`](Self::stream) and of `fill`, or the file cannot be created or written.
+    /// No file is left then.
     pub fn stream_file<E: From<FileWriteError>>(
         &self,
         path: impl AsRef<Path>,
@@ -259,7 +261,7 @@ impl GgufWriter {
         Ok(self.stream_partial(path.as_ref(), fill)?.persist()?)
     }
 
-    /// [`stream_file`](Self::stream_file) without putting the file into its place.
+    /// [`stream_file`](Self::stream_file) without renaming the file to `path`.
     pub(crate) fn stream_partial<E: From<FileWriteError>>(
         &self,
         path: &Path,
@@ -332,7 +334,7 @@ fn put_str(out: &mut Vec<u8>, text: &str) {
 }
 
 impl Value {
-    /// Appends its kind and contents as a GGUF file has them.
+    /// Appends the kind and the contents in the form of a GGUF file.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         out.extend(self.kind().id().to_le_bytes());
         put_value(out, self);

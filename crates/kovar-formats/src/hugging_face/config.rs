@@ -1,4 +1,4 @@
-//! Hyper-parameters: from `config.json` to GGUF's keys.
+//! Hyperparameters: from `config.json` to GGUF's keys.
 
 use serde_json::Value as Json;
 
@@ -7,24 +7,26 @@ use super::json::Config;
 use super::rope::{self, Rope};
 use crate::gguf::Value;
 
-/// A class of transformers that is an architecture of GGUF.
+/// A class of transformers, and the architecture of GGUF that it becomes.
 struct Class {
     name: &'static str,
     model_type: &'static str,
     architecture: &'static str,
-    /// What the class takes for keys that its config leaves out.
+    /// The default of the class for `num_key_value_heads`.
     n_kv_heads: Option<u32>,
+    /// The default of the class for `head_dim`.
     head_dim: Option<u32>,
     window: Window,
 }
 
-/// Which layers see a sliding window only.
+/// Which layers attend to a sliding window only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Window {
     None,
-    /// All of them, unless the config sets `sliding_window` to null.
+    /// All layers, unless the config sets `sliding_window` to null.
     All,
-    /// Those from `max_window_layers` on where `use_sliding_window` is set, or what `layer_types` says.
+    /// None unless `use_sliding_window` is set. Then those of `layer_types`, or without that key
+    /// the layers from `max_window_layers` on.
     Switched,
 }
 
@@ -65,7 +67,7 @@ const CLASSES: &[Class] = &[
     },
 ];
 
-/// Keys that ask for something else than the architectures do, and the value that does not.
+/// Keys with the only value that the architectures support.
 fn plain_values() -> [(&'static str, Json); 5] {
     [
         ("hidden_act", "silu".into()),
@@ -76,7 +78,7 @@ fn plain_values() -> [(&'static str, Json); 5] {
     ]
 }
 
-/// What the config says of the model.
+/// The hyperparameters in the config.
 pub(super) struct Hyperparams {
     pub(super) architecture: &'static str,
     pub(super) vocab_len: u32,
@@ -150,7 +152,7 @@ fn class_of(config: &Config) -> Result<&'static Class, HuggingFaceError> {
     found.ok_or_else(|| config.unsupported("model_type"))
 }
 
-/// The sliding window of all layers, or none; a mixture of both is not supported.
+/// The sliding window of all layers; `None` if no layer has one. A mixture is not supported.
 fn window(config: &Config, class: &Class, n_layers: u32) -> Result<Option<u32>, HuggingFaceError> {
     let size = || {
         if config.has("sliding_window") {
@@ -187,7 +189,7 @@ fn window(config: &Config, class: &Class, n_layers: u32) -> Result<Option<u32>, 
 }
 
 impl Hyperparams {
-    /// GGUF's metadata of a model called `name`.
+    /// The metadata in GGUF of a model called `name`.
     pub(super) fn metadata(&self, name: &str) -> Vec<(String, Value)> {
         let general: [(&str, Value); 3] = [
             ("general.architecture", self.architecture.into()),

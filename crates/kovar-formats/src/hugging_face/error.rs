@@ -1,19 +1,21 @@
+//! Errors of reading a Hugging Face folder.
+
 use std::path::PathBuf;
 
 use crate::error::FileReadError;
 use crate::model_file::WeightError;
 use crate::safetensors::ShardError;
 
-/// Why a Hugging Face folder could not be read. A `key` is written with dots where objects are
-/// nested: `rope_scaling.factor`.
+/// Why a Hugging Face folder could not be read. Dots in a `key` separate the keys of nested
+/// objects: `rope_scaling.factor`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HuggingFaceError {
     /// A JSON or text file cannot be read.
     #[error(transparent)]
     File(#[from] FileReadError),
-    /// The folder is not one of a model.
-    #[error("{} has no config.json, as the folder of a model has", path.display())]
+    /// The folder does not hold a model.
+    #[error("{} is not the folder of a model: it has no config.json", path.display())]
     NoConfig {
         /// The folder.
         path: PathBuf,
@@ -26,7 +28,7 @@ pub enum HuggingFaceError {
         /// The key.
         key: String,
     },
-    /// A value is not what the key stands for.
+    /// A value is not valid for its key.
     #[error("{}: `{key}` is {value}, expected {expected}", path.display())]
     Value {
         /// The file.
@@ -38,7 +40,7 @@ pub enum HuggingFaceError {
         /// What must hold.
         expected: &'static str,
     },
-    /// A value asks for what kovar does not have.
+    /// A value requires a feature that kovar lacks.
     #[error("{}: `{key}` is {value}, which kovar does not support", path.display())]
     Unsupported {
         /// The file.
@@ -72,7 +74,7 @@ pub enum HuggingFaceError {
         /// The id of both.
         id: u64,
     },
-    /// The merges of a tokenizer with byte tokens don't follow from an order of its tokens, as those
+    /// The merges of a tokenizer with byte tokens do not follow from scores of its tokens, as those
     /// of SentencePiece do.
     #[error(
         "{}: `model.merges` are not those of a SentencePiece vocabulary \
@@ -86,7 +88,7 @@ pub enum HuggingFaceError {
         /// The right one.
         right: String,
     },
-    /// A merge rule is not two tokens, or names none of the vocabulary.
+    /// A merge rule is not two tokens, or one of its tokens is not in the vocabulary.
     #[error("{}: `model.merges[{rank}]` is not two tokens of the vocabulary", path.display())]
     BadMerge {
         /// The file.
@@ -94,8 +96,11 @@ pub enum HuggingFaceError {
         /// Index of the rule.
         rank: usize,
     },
-    /// A merge rule makes a token that is longer than any honest one.
-    #[error("{}: `model.merges[{rank}]` makes a token of {len} bytes, the most is {most}", path.display())]
+    /// A merge rule makes a token that is longer than the limit.
+    #[error(
+        "{}: `model.merges[{rank}]` makes a token of {len} bytes, the most is {most}",
+        path.display()
+    )]
     LongMerge {
         /// The file.
         path: PathBuf,
@@ -120,8 +125,8 @@ pub enum HuggingFaceError {
     /// A sharded model is damaged.
     #[error(transparent)]
     Shards(#[from] ShardError),
-    /// A tensor that the config asks for is not there.
-    #[error("tensor {tensor:?} is missing (`{key}` asks for it)")]
+    /// A tensor that the config requires is missing.
+    #[error("tensor {tensor:?} is missing (`{key}` requires it)")]
     MissingTensor {
         /// Its name.
         tensor: String,

@@ -8,18 +8,18 @@ use super::HuggingFaceError;
 use crate::error::FileReadError;
 use crate::small_file::{optional, read_json};
 
-/// The largest config, in bytes.
+/// The most bytes of a config.
 const MAX_CONFIG_BYTES: usize = 16 << 20;
 /// The largest size in a config.
 const MAX_SIZE: u64 = crate::MAX_SIZE as u64;
-/// Characters of a value that an error shows.
+/// The most characters of a value in an error.
 const SHOWN: usize = 80;
 
-/// An object of a config file. A key whose value is null is as good as absent.
+/// An object of a config file. A key whose value is null counts as absent.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     path: PathBuf,
-    /// The keys that lead to the object, each with a dot.
+    /// The keys that lead to the object, each followed by a dot.
     prefix: String,
     values: Map<String, Value>,
 }
@@ -51,7 +51,7 @@ impl Config {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
-    /// Whether the key is there, be its value null or not.
+    /// Whether the key exists, even if its value is null.
     pub(super) fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -68,7 +68,7 @@ impl Config {
         }
     }
 
-    /// The error of a value that is not what the key stands for.
+    /// The error of a value that is not valid for its key.
     pub(super) fn wrong(&self, key: &str, expected: &'static str) -> HuggingFaceError {
         HuggingFaceError::Value {
             path: self.path.clone(),
@@ -78,7 +78,7 @@ impl Config {
         }
     }
 
-    /// The error of a value that asks for what kovar does not have.
+    /// The error of a value that requires a feature that kovar lacks.
     pub(super) fn unsupported(&self, key: &str) -> HuggingFaceError {
         HuggingFaceError::Unsupported {
             path: self.path.clone(),
@@ -95,7 +95,7 @@ impl Config {
         }
     }
 
-    /// A whole number of at most `u32`.
+    /// A whole number that fits `u32`.
     pub(super) fn integer(&self, key: &str) -> Result<Option<u32>, HuggingFaceError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Config {
     }
 }
 
-/// A value as an error shows it.
+/// A value in the form for errors: JSON, shortened.
 pub(super) fn shown(value: Option<&Value>) -> String {
     let text = value.map_or_else(|| "null".to_owned(), Value::to_string);
     match text.char_indices().nth(SHOWN) {

@@ -1,10 +1,10 @@
-//! Models as Hugging Face's transformers writes them: a folder with `config.json`, safetensors and a
-//! tokenizer.
+//! Models in the form of Hugging Face's transformers: a folder with `config.json`, safetensors and
+//! a tokenizer.
 //!
-//! The config becomes GGUF's metadata, tensors get GGUF's names (and, for `llama`, GGUF's order of
-//! the rows of queries and keys), and `tokenizer.json` with `tokenizer_config.json`,
+//! The config becomes GGUF's metadata. Tensors get GGUF's names and, for `llama`, GGUF's order of
+//! the rows of queries and keys. `tokenizer.json`, `tokenizer_config.json`,
 //! `generation_config.json` and `chat_template.jinja` become the keys `tokenizer.*`. The result is
-//! what llama.cpp's converter makes, so that whoever reads GGUF reads this too.
+//! that of llama.cpp's converter, so that readers of GGUF models read these too.
 
 mod config;
 mod error;
@@ -31,7 +31,7 @@ const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const GENERATION_CONFIG: &str = "generation_config.json";
 const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
-/// Files of a folder that are read if they are there.
+/// Files of a folder that are read if they exist.
 const FILES: [&str; 6] = [
     CONFIG,
     WEIGHTS,
@@ -41,7 +41,7 @@ const FILES: [&str; 6] = [
     CHAT_TEMPLATE,
 ];
 
-/// The folder of the model that the file of weights at `path` belongs to.
+/// The folder of the file of weights at `path`, if it has a config.
 pub(crate) fn folder_of(path: &Path) -> Option<&Path> {
     let folder = path.parent()?;
     let folder = if folder.as_os_str().is_empty() {
@@ -52,12 +52,12 @@ pub(crate) fn folder_of(path: &Path) -> Option<&Path> {
     folder.join(CONFIG).is_file().then_some(folder)
 }
 
-/// Reads the model in `folder`. One without weights, but with a tokenizer, is a vocabulary alone.
+/// Reads the model in `folder`. A folder with a tokenizer but no weights is read as a vocabulary.
 pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
-    let Some(config) = Config::read(folder.join(CONFIG)).map_err(HuggingFaceError::File)? else {
-        let path = folder.to_owned();
-        return Err(HuggingFaceError::NoConfig { path }.into());
-    };
+    let config = Config::read(folder.join(CONFIG)).map_err(HuggingFaceError::File)?;
+    let config = config.ok_or_else(|| HuggingFaceError::NoConfig {
+        path: folder.to_owned(),
+    })?;
     let hparams = config::read(&config)?;
     let weights = match weights(folder)? {
         Some(shards) => Some((tensors::read(&shards, &hparams)?, shards)),
@@ -76,7 +76,7 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, ModelFileError> {
     metadata.extend(tokenizer);
     let tensors = tensors.unwrap_or_default();
     let file = ModelFile::new(ModelFormat::HuggingFace, metadata, tensors, file_len)?;
-    Ok(file.made_of(files))
+    Ok(file.with_files(files))
 }
 
 /// The files in `folder` that belong to a model, other than shards.
@@ -100,8 +100,8 @@ fn weights(folder: &Path) -> Result<Option<Shards>, HuggingFaceError> {
     }
 }
 
-/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens; none if the
-/// folder has no `tokenizer.json`.
+/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens. Empty if
+/// the folder has no `tokenizer.json`.
 pub(crate) fn tokenizer_metadata(
     folder: &Path,
     vocab_len: usize,
@@ -110,7 +110,7 @@ pub(crate) fn tokenizer_metadata(
     tokenizer::metadata(folder, &config, vocab_len)
 }
 
-/// The name of the folder, for people.
+/// The name of the folder, as the name of the model.
 fn name_of(folder: &Path) -> String {
     let whole = folder.canonicalize();
     let whole = whole.as_deref().unwrap_or(folder);

@@ -1,4 +1,4 @@
-//! Rotary positions: from the config to GGUF's keys and divisors.
+//! Rotary position embeddings: from the config to GGUF's keys and frequency divisors.
 
 use std::f64::consts::TAU;
 
@@ -10,15 +10,15 @@ use crate::gguf::Value;
 
 /// The rotary settings of a model.
 pub(super) struct Rope {
-    /// Keys behind `<architecture>.`, and their values.
+    /// Keys without the prefix `<architecture>.`, and their values.
     pub(super) metadata: Vec<(&'static str, Value)>,
-    /// What the frequencies of the pairs are divided by.
+    /// The divisors of the frequencies of the pairs.
     pub(super) factors: Option<Vec<f32>>,
 }
 
 const DEFAULT_BASE: f64 = 10_000.0;
 
-/// Keys of each kind besides those of all.
+/// The kinds of scaling and their keys besides [`COMMON`].
 const KINDS: &[(&str, &[&str])] = &[
     ("default", &[]),
     ("linear", &["factor"]),
@@ -44,7 +44,7 @@ const KINDS: &[(&str, &[&str])] = &[
 ];
 const COMMON: &[&str] = &["rope_type", "type", "rope_theta", "partial_rotary_factor"];
 
-/// Reads `rope_parameters` (transformers 5), or `rope_scaling` and `rope_theta` (before).
+/// Reads `rope_parameters` (transformers 5), or `rope_scaling` and `rope_theta` (older versions).
 pub(super) fn read(config: &Config, head_dim: u32) -> Result<Rope, HuggingFaceError> {
     let settings = match config.object("rope_parameters")? {
         Some(settings) => Some(settings),
@@ -71,7 +71,7 @@ pub(super) fn read(config: &Config, head_dim: u32) -> Result<Rope, HuggingFaceEr
         return Err(settings.unsupported(kind_key));
     };
     let is_known = |key: &str| keys.contains(&key) || COMMON.contains(&key);
-    // Some write the keys of other kinds as well, which then mean nothing.
+    // Some configs of kind `default` also have keys of other kinds, which have no effect.
     if kind != "default"
         && let Some(key) = settings.keys().find(|key| !is_known(key))
     {
@@ -106,7 +106,7 @@ pub(super) fn read(config: &Config, head_dim: u32) -> Result<Rope, HuggingFaceEr
                 }
             }
             if let Some(attention) = settings.positive("attention_factor")? {
-                // GGUF's comes on top of the paper's.
+                // GGUF's factor multiplies that of the paper.
                 let paper = if factor > 1.0 {
                     0.1 * factor.ln() + 1.0
                 } else {

@@ -1,4 +1,4 @@
-//! Tensors: from the names of transformers to GGUF's, with the changes that GGUF makes to them.
+//! Tensors: from the names and forms of transformers to those of GGUF.
 
 use kovar_core::DType;
 
@@ -36,10 +36,10 @@ const LAYER_TENSORS: &[(&str, &str)] = &[
     ("mlp.down_proj.weight", "ffn_down.weight"),
 ];
 
-/// Computed from the config by every reader; old checkpoints carry them along.
+/// Frequencies that every reader computes from the config. Old checkpoints store them.
 const RECOMPUTED: &str = "self_attn.rotary_emb.inv_freq";
 
-/// The tensors of `shards` as GGUF has them, layer after layer.
+/// The tensors of `shards` in the names and forms of GGUF, layer after layer.
 pub(super) fn read(
     shards: &Shards,
     hparams: &Hyperparams,
@@ -70,7 +70,7 @@ pub(super) fn read(
     Ok(found.into_iter().map(|(_, tensor)| tensor).collect())
 }
 
-/// Where a tensor stands: the embeddings, the layers, then the rest. Mixes of number types count
+/// The order of tensors: the embeddings, the layers, then the rest. Mixes of number types count
 /// layers in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Order(u8, u32, usize);
@@ -84,7 +84,7 @@ impl Order {
     }
 }
 
-/// The order and GGUF name of a tensor; `None` if nobody needs it.
+/// The order and the GGUF name of a tensor; `None` if it is not needed.
 fn rename(name: &str) -> Result<Option<(Order, String)>, WeightError> {
     let unknown = || WeightError::Unknown {
         tensor: name.to_owned(),
@@ -126,8 +126,8 @@ fn transform(
     })
 }
 
-/// That the embeddings have the config's vocabulary, and that an untied model has an output matrix:
-/// GGUF takes a missing one for tied.
+/// Checks that the embeddings have the vocabulary of the config and that an untied model has an
+/// output matrix. GGUF models without an output matrix are tied.
 fn check_outer(
     found: &[(Order, ModelTensor)],
     hparams: &Hyperparams,
@@ -146,7 +146,7 @@ fn check_outer(
         return Err(WeightError::Dims {
             tensor: EMBEDDINGS.to_owned(),
             dims: embeddings.dims().to_vec(),
-            rule: "it must have as many rows as `vocab_size` says",
+            rule: "it must have `vocab_size` rows",
         }
         .into());
     }

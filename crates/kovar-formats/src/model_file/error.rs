@@ -9,7 +9,7 @@ use crate::rwkv::RwkvError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFileError {
-    /// The file or folder cannot be looked at.
+    /// The metadata of the file or folder cannot be read.
     #[error("cannot open {}", path.display())]
     Open {
         /// The file or folder.
@@ -17,18 +17,18 @@ pub enum ModelFileError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Neither a folder nor a file that has bytes.
+    /// The path is neither a folder nor a regular file with contents.
     #[error("{} is {found}, expected a GGUF file or the folder of a model", path.display())]
     Kind {
-        /// What was given.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// What is there.
         found: &'static str,
     },
     /// A GGUF file is damaged or of a kind that kovar does not read.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// The parts of a split GGUF file do not make a whole.
+    /// The shards of a split GGUF file are not one model.
     #[error(transparent)]
     Split(#[from] SplitError),
     /// A Hugging Face folder is damaged or of a kind that kovar does not read.
@@ -37,13 +37,13 @@ pub enum ModelFileError {
     /// An RWKV-7 safetensors file cannot be read.
     #[error(transparent)]
     Rwkv(#[from] RwkvError),
-    /// A key of the metadata was given twice.
+    /// A metadata key occurs twice.
     #[error("metadata {key:?} occurs twice")]
     DuplicateKey {
         /// The key.
         key: String,
     },
-    /// Two tensors have one name.
+    /// A tensor name occurs twice.
     #[error("tensor {tensor:?} occurs twice")]
     DuplicateTensor {
         /// The name.

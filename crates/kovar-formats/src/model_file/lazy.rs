@@ -1,4 +1,4 @@
-//! Tensors that are made of the tensors of a file.
+//! Tensors that are computed from the tensors of a file on demand.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::tensor::bytes_of;
 /// Elements that are converted at a time.
 const CHUNK: usize = 1 << 16;
 
-/// A tensor whose bytes are a window of a file, or are made of such windows when they are asked for.
+/// A tensor whose bytes are a window of a file, or are computed from such windows on demand.
 ///
-/// Building one reads nothing: each step checks dtypes and dims, and [`bytes`](Self::bytes) runs
-/// them all.
+/// Building one reads no data: each transform only checks dtypes and dims, and
+/// [`bytes`](Self::bytes) computes them all.
 #[derive(Clone, Debug)]
 pub struct LazyTensor {
     dtype: DType,
@@ -31,29 +31,29 @@ enum Data {
     Concat(Vec<LazyTensor>),
 }
 
-/// Why a tensor cannot be made of another.
+/// Why a tensor cannot be transformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// The bytes, or the dims asked for, are not those of the tensor.
+    /// The number of bytes does not fit the requested dims.
     #[error("dims {dims:?} of {dtype} do not take {bytes} bytes")]
     Size {
         /// The dtype.
         dtype: DType,
         /// The dims, outermost first.
         dims: Vec<usize>,
-        /// Bytes that there are.
+        /// Bytes of the tensor.
         bytes: usize,
     },
-    /// The dtype is not one that the step takes or gives.
+    /// The dtype cannot be cast from or to.
     #[error("{from} cannot become {to}")]
     DType {
-        /// The dtype that there is.
+        /// The dtype of the tensor.
         from: DType,
-        /// The dtype asked for.
+        /// The requested dtype.
         to: DType,
     },
-    /// A matrix was expected.
+    /// The tensor is not a matrix of plain elements.
     #[error("dims {dims:?} of {dtype} are not those of a matrix of plain elements")]
     NotMatrix {
         /// The dtype.
@@ -61,24 +61,24 @@ pub enum TransformError {
         /// The dims, outermost first.
         dims: Vec<usize>,
     },
-    /// The rows are not heads of an even number of rows each.
+    /// The rows are not heads with an even number of rows each.
     #[error("{rows} rows are not {heads} heads of an even number of rows")]
     Heads {
         /// Rows of the tensor.
         rows: usize,
-        /// Heads asked for.
+        /// The requested number of heads.
         heads: usize,
     },
-    /// Tensors that differ in dtype or in their inner dims, or none at all.
+    /// The tensors differ in dtype or in their inner dims, or there are none.
     #[error("tensors of different rows or dtypes cannot be joined")]
     Concat,
 }
 
 impl LazyTensor {
-    /// The tensor that `bytes` hold, row-major, little-endian.
+    /// The tensor in `bytes`, row-major, little-endian.
     ///
     /// # Errors
-    /// The dims are too many, not whole blocks, or take another number of bytes.
+    /// There are too many dims, the rows are not whole blocks, or `bytes` has another size.
     pub fn new(dtype: DType, dims: &[usize], bytes: HostBytes) -> Result<Self, TransformError> {
         match bytes_of(dtype, dims).filter(|&size| size == bytes.len()) {
             Some(size) => Ok(Self {
@@ -95,7 +95,7 @@ impl LazyTensor {
         }
     }
 
-    /// The tensor that `data` hold, which were checked to be of these dims.
+    /// The tensor in `data`, whose size was checked to fit the dims.
     pub(crate) fn window(dtype: DType, dims: Box<[usize]>, data: HostBytes) -> Self {
         Self {
             dtype,
@@ -105,10 +105,10 @@ impl LazyTensor {
         }
     }
 
-    /// An F32 tensor of these numbers.
+    /// The F32 tensor of these values.
     ///
     /// # Errors
-    /// The dims take another number of elements.
+    /// The dims have another number of elements.
     pub fn from_values(dims: &[usize], values: &[f32]) -> Result<Self, TransformError> {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         Self::new(DType::F32, dims, HostBytes::new(Arc::new(bytes)))
@@ -134,10 +134,10 @@ impl LazyTensor {
         self.size
     }
 
-    /// The same elements in dims that take as many.
+    /// The same elements with other dims.
     ///
     /// # Errors
-    /// They take another number, or their rows are not whole blocks.
+    /// The dims have another number of elements, or their rows are not whole blocks.
     pub fn reshape(mut self, dims: &[usize]) -> Result<Self, TransformError> {
         if bytes_of(self.dtype, dims) != Some(self.size) {
             return Err(TransformError::Size {
@@ -150,10 +150,10 @@ impl LazyTensor {
         Ok(self)
     }
 
-    /// The same numbers in another plain float type.
+    /// The same values in another plain float dtype.
     ///
     /// # Errors
-    /// The tensor is not of floats or quantised, or `dtype` is not a plain float.
+    /// The tensor has neither floats nor quantised blocks, or `dtype` is not a plain float.
     pub fn cast(self, dtype: DType) -> Result<Self, TransformError> {
         if self.dtype == dtype {
             return Ok(self);
@@ -174,14 +174,14 @@ impl LazyTensor {
         }
     }
 
-    /// The rows of each head reordered from two halves to pairs: row `i` of a head, and row
-    /// `i + n / 2` after it.
+    /// Reorders the rows of each head from two halves to pairs: row `i + n / 2` of the `n` rows of
+    /// a head comes after row `i`.
     ///
-    /// Hugging Face rotates row `i` of a query or key with row `i + n / 2`; the `llama` architecture
-    /// of GGUF rotates neighbours.
+    /// In Hugging Face's files the rotary embedding pairs row `i` of a query or key with row
+    /// `i + n / 2`; in the `llama` architecture of GGUF it pairs neighbours.
     ///
     /// # Errors
-    /// The outermost dim is not `heads` heads of an even number of rows.
+    /// The outermost dim is not `heads` heads with an even number of rows each.
     pub fn interleave_halves(self, heads: usize) -> Result<Self, TransformError> {
         let rows = self.dims.first().copied().unwrap_or(1);
         let is_cut = |per_head: usize| per_head.is_multiple_of(2);
@@ -200,10 +200,10 @@ impl LazyTensor {
         })
     }
 
-    /// Rows and columns of a matrix of plain elements exchanged.
+    /// Transposes a matrix of plain elements.
     ///
     /// # Errors
-    /// It is no such matrix.
+    /// The tensor is not such a matrix.
     pub fn transpose(self) -> Result<Self, TransformError> {
         match *self.dims {
             [rows, columns] if self.dtype.block_len() == 1 => Ok(Self {
@@ -219,22 +219,22 @@ impl LazyTensor {
         }
     }
 
-    /// The tensors one after the other along the outermost dim.
+    /// Concatenates the tensors along the outermost dim.
     ///
     /// # Errors
     /// There are none, or they differ in dtype or inner dims.
-    pub fn concat(parts: Vec<Self>) -> Result<Self, TransformError> {
-        let joined = parts.split_first().and_then(|(first, rest)| {
+    pub fn concat(tensors: Vec<Self>) -> Result<Self, TransformError> {
+        let joined = tensors.split_first().and_then(|(first, rest)| {
             let (rows, inner) = first.dims.split_first()?;
             let mut rows = *rows;
             let mut size = first.size;
-            for part in rest {
-                let (more, same) = part.dims.split_first()?;
-                if same != inner || part.dtype != first.dtype {
+            for tensor in rest {
+                let (more, same) = tensor.dims.split_first()?;
+                if same != inner || tensor.dtype != first.dtype {
                     return None;
                 }
                 rows = rows.checked_add(*more)?;
-                size = size.checked_add(part.size)?;
+                size = size.checked_add(tensor.size)?;
             }
             let dims = std::iter::once(rows).chain(inner.iter().copied()).collect();
             Some((first.dtype, dims, size))
@@ -244,16 +244,17 @@ impl LazyTensor {
             dtype,
             dims,
             size,
-            data: Data::Concat(parts),
+            data: Data::Concat(tensors),
         })
     }
 
-    /// The bytes: a window of the file where nothing was to be done, else made by this call.
+    /// The bytes: a window of the file if there are no transforms, and computed by this call
+    /// otherwise.
     ///
     /// # Errors
     /// The elements cannot be decoded.
     pub fn bytes(&self) -> Result<HostBytes, CodecError> {
-        let made = match &self.data {
+        let computed = match &self.data {
             Data::Bytes(bytes) => return Ok(bytes.clone()),
             Data::Cast(of) => cast(of.bytes()?.as_slice(), of.dtype, self.dtype)?,
             Data::Interleave { of, heads } => interleave(of.bytes()?.as_slice(), &of.dims, *heads),
@@ -261,15 +262,15 @@ impl LazyTensor {
                 let columns = of.dims.last().copied().unwrap_or(1);
                 transpose(of.bytes()?.as_slice(), columns, of.dtype.block_bytes())
             }
-            Data::Concat(parts) => {
+            Data::Concat(tensors) => {
                 let mut joined = Vec::with_capacity(self.size);
-                for part in parts {
-                    joined.extend_from_slice(part.bytes()?.as_slice());
+                for tensor in tensors {
+                    joined.extend_from_slice(tensor.bytes()?.as_slice());
                 }
                 joined
             }
         };
-        Ok(HostBytes::new(Arc::new(made)))
+        Ok(HostBytes::new(Arc::new(computed)))
     }
 }
 
@@ -305,8 +306,8 @@ fn interleave(bytes: &[u8], dims: &[usize], heads: usize) -> Vec<u8> {
     out
 }
 
-/// `bytes` are rows of `columns` elements of `width` bytes. Goes through tiles, so that neither side
-/// touches a page per element.
+/// `bytes` are rows of `columns` elements of `width` bytes each. Works in tiles, so that neither
+/// reads nor writes touch a new page at every element.
 fn transpose(bytes: &[u8], columns: usize, width: usize) -> Vec<u8> {
     const TILE: usize = 32;
     let rows = bytes.len() / (columns * width).max(1);
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_run_in_their_order() {
+    fn transforms_are_computed_in_their_order() {
         let joined = LazyTensor::concat(vec![matrix(1, 3), matrix(2, 3)]).unwrap();
         assert_eq!(joined.dims(), [3, 3]);
         let tensor = joined.cast(DType::F16).unwrap().transpose().unwrap();

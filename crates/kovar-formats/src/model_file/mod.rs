@@ -1,9 +1,8 @@
-//! A model from any source, as GGUF describes models: metadata under GGUF's keys and tensors under
+//! A model from any source in the terms of GGUF: metadata under GGUF's keys and tensors under
 //! GGUF's names.
 //!
-//! Whoever reads a [`ModelFile`] does not know where it came from. A further source is a function
-//! that gives metadata and [`LazyTensor`]s to [`ModelFile::new`], and a line in
-//! [`ModelFile::open`].
+//! Readers of a [`ModelFile`] do not depend on its source. To add a source, write a function that
+//! passes metadata and [`LazyTensor`]s to [`ModelFile::new`], and call it in [`ModelFile::open`].
 
 mod error;
 mod lazy;
@@ -27,7 +26,7 @@ pub use lazy::{LazyTensor, TransformError};
 pub use weight::WeightError;
 pub(crate) use weight::weight;
 
-/// What a model was read from.
+/// The source of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelFormat {
@@ -37,10 +36,10 @@ pub enum ModelFormat {
         version: u32,
         /// The alignment of the data of tensors, in bytes.
         alignment: u32,
-        /// Files that it is split into.
-        parts: usize,
+        /// The number of shards; 1 if the file is not split.
+        shards: usize,
     },
-    /// A folder as Hugging Face's transformers writes it.
+    /// A folder in the form of Hugging Face's transformers.
     HuggingFace,
     /// A safetensors file of RWKV-7 under the names of its authors.
     Rwkv,
@@ -50,10 +49,12 @@ impl fmt::Display for ModelFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gguf {
-                version, parts: 1, ..
+                version, shards: 1, ..
             } => write!(f, "GGUF version {version}"),
-            Self::Gguf { version, parts, .. } => {
-                write!(f, "GGUF version {version} in {parts} parts")
+            Self::Gguf {
+                version, shards, ..
+            } => {
+                write!(f, "GGUF version {version} in {shards} shards")
             }
             Self::HuggingFace => f.write_str("Hugging Face folder"),
             Self::Rwkv => f.write_str("RWKV-7 safetensors"),
@@ -61,8 +62,8 @@ impl fmt::Display for ModelFormat {
     }
 }
 
-/// A model: its metadata, under the keys of the GGUF specification, and its tensors, under the names
-/// that llama.cpp gives them.
+/// A model: its metadata under the keys of the GGUF specification, and its tensors under the names
+/// of llama.cpp.
 ///
 /// ```no_run
 /// use kovar_formats::ModelFile;
@@ -92,14 +93,15 @@ pub struct ModelTensor {
 }
 
 impl ModelFile {
-    /// Opens the model at `path`: a GGUF file, any part of a split one, the folder of a Hugging Face
-    /// model (`config.json`, `model.safetensors` or its shards, `tokenizer.json`), or a safetensors file
-    /// of RWKV-7 under the names of its authors (or the folder of one), with `tokenizer.json` or
-    /// `rwkv_vocab_v20230424.txt` beside it. The safetensors file of a Hugging Face model stands for its
-    /// folder.
+    /// Opens the model at `path`, which is one of
+    /// - a GGUF file, or any shard of a split one;
+    /// - the folder of a Hugging Face model (`config.json`, `model.safetensors` or its shards,
+    ///   `tokenizer.json`), or its safetensors file;
+    /// - a safetensors file of RWKV-7 under the names of its authors, or its folder, which also has
+    ///   `tokenizer.json` or `rwkv_vocab_v20230424.txt`.
     ///
-    /// Nothing is read but headers; see [`map_file`](crate::map_file) for what a mapping asks of the
-    /// files.
+    /// Only headers are read. [`map_file`](crate::map_file) says what must not happen to a mapped
+    /// file.
     ///
     /// # Errors
     /// See [`ModelFileError`].
@@ -129,8 +131,8 @@ impl ModelFile {
                 }
             }
             _ => {
-                let (files, parts) = open_split(path)?.into_iter().unzip();
-                Ok(Self::from_parts(parts)?.made_of(files))
+                let (files, shards) = open_split(path)?.into_iter().unzip();
+                Ok(Self::from_shards(shards)?.with_files(files))
             }
         }
     }
@@ -177,39 +179,39 @@ impl ModelFile {
         })
     }
 
-    /// The model with the files that it was read from.
-    pub(crate) fn made_of(mut self, files: Vec<PathBuf>) -> Self {
+    /// The model with the paths of the files that it was read from.
+    pub(crate) fn with_files(mut self, files: Vec<PathBuf>) -> Self {
         self.files = files;
         self
     }
 
-    /// The model in the parts of a split file, which were checked to belong together.
-    fn from_parts(parts: Vec<Gguf>) -> Result<Self, ModelFileError> {
-        let n_parts = parts.len();
-        let mut whole = parts.into_iter().map(Self::from);
-        let Some(mut first) = whole.next() else {
+    /// The model in the shards of a split file, which were checked to belong together.
+    fn from_shards(shards: Vec<Gguf>) -> Result<Self, ModelFileError> {
+        let n_shards = shards.len();
+        let mut files = shards.into_iter().map(Self::from);
+        let Some(mut first) = files.next() else {
             return Err(ModelFileError::TooManyEntries);
         };
-        if n_parts == 1 {
+        if n_shards == 1 {
             return Ok(first);
         }
-        if let ModelFormat::Gguf { parts, .. } = &mut first.format {
-            *parts = n_parts;
+        if let ModelFormat::Gguf { shards, .. } = &mut first.format {
+            *shards = n_shards;
         }
-        for part in whole {
-            first.file_len = first.file_len.saturating_add(part.file_len);
-            first.tensors.extend(part.tensors);
+        for file in files {
+            first.file_len = first.file_len.saturating_add(file.file_len);
+            first.tensors.extend(file.tensors);
         }
         let metadata = first.metadata.without(SPLIT_PREFIX);
         Self::with_metadata(first.format, metadata, first.tensors, first.file_len)
     }
 
-    /// What the model was read from.
+    /// The source of the model.
     pub fn format(&self) -> ModelFormat {
         self.format
     }
 
-    /// The alignment of tensor data in a GGUF file of this model, in bytes; a power of two.
+    /// The alignment of tensor data in a GGUF file of this model, in bytes. A power of two.
     pub fn alignment(&self) -> u32 {
         match self.format {
             ModelFormat::Gguf { alignment, .. } => alignment,
@@ -217,13 +219,13 @@ impl ModelFile {
         }
     }
 
-    /// Bytes of all its files.
+    /// Bytes of all files with tensors.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// The files that it was read from, those of the tokenizer and others that belong to the model
-    /// included; none of a model in memory.
+    /// The files that belong to the model, including those of the tokenizer. Empty for a model in
+    /// memory.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -249,7 +251,7 @@ impl From<Gguf> for ModelFile {
         let format = ModelFormat::Gguf {
             version: file.version(),
             alignment: file.alignment(),
-            parts: 1,
+            shards: 1,
         };
         let file_len = file.file_len() as u64;
         let (metadata, tensors, index) = file.into_header();
@@ -299,13 +301,13 @@ impl ModelTensor {
         self.data.size()
     }
 
-    /// Where the data starts in its GGUF file, in bytes; `None` for other sources.
+    /// The offset of the data in its GGUF file, in bytes; `None` for other sources.
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 
-    /// The data: `size()` bytes in rows of the innermost dim, a window of the file where the source
-    /// has them in this form, else made by this call.
+    /// The data: `size()` bytes in rows of the innermost dim. It is a window of the file if the
+    /// source has it in this form, and is computed by this call otherwise.
     ///
     /// # Errors
     /// The elements cannot be decoded.

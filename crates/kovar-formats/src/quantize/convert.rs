@@ -1,4 +1,4 @@
-//! The conversion of one tensor, a piece at a time, the pieces by several threads.
+//! The conversion of one tensor, chunk by chunk, by several threads.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -8,11 +8,11 @@ use kovar_core::{DType, quant};
 use super::{QuantizeError, TensorPlan};
 use crate::error::FileWriteError;
 
-/// Elements that a thread converts before the results are written: 4 MiB of F32, whole blocks of
-/// every type.
+/// Elements that a thread converts before the results are written: 4 MiB of F32. A multiple of
+/// every block length.
 const CHUNK: usize = 1 << 20;
 
-/// Gives the bytes of `plan`'s tensor in its type to `write`, in order.
+/// Converts the tensor of `plan` to its type and passes the bytes to `write`, in order.
 pub(super) fn convert(
     plan: &TensorPlan<'_>,
     threads: usize,
@@ -80,10 +80,10 @@ fn convert_chunk(
     let elements = chunk.len() / from.block_bytes() * from.block_len();
     let mut values = vec![0.0; elements];
     quant::decode(from, chunk, &mut values).map_err(codec)?;
-    // Rows are whole blocks, so only the size of an impossible tensor has no bytes.
+    // Rows are whole blocks, so `bytes_for` fails only for a size that no tensor can have.
     let mut bytes = vec![0; to.bytes_for(elements).unwrap_or(0)];
     quant::encode(to, &values, &mut bytes).map_err(codec)?;
-    // Decoding again finds what was not finite before and what the type has no room for.
+    // Decoding the result finds elements that were not finite and those that overflow the type.
     quant::decode(to, &bytes, &mut values).map_err(codec)?;
     if values.iter().all(|value| value.is_finite()) {
         Ok(bytes)

@@ -8,34 +8,35 @@ use crate::gguf::MetadataError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantizeError {
-    /// The metadata does not tell what the types depend on.
+    /// Metadata that the types depend on is missing or of a wrong kind.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// A rule that changes nothing.
+    /// A rule matches no tensor that is converted.
     #[error("no tensor that is converted matches {pattern:?}")]
     UnusedRule {
         /// The pattern of the rule.
         pattern: String,
     },
-    /// A rule asks for a type whose blocks the rows of a tensor don't fill.
+    /// A rule chooses a type for a tensor whose rows are not whole blocks of this type.
     #[error(
-        "tensor {tensor:?} cannot be {dtype}: its rows of {row} elements are not whole blocks of {}",
+        "tensor {tensor:?} cannot be {dtype}: \
+         its rows of {row} elements are not whole blocks of {}",
         dtype.block_len()
     )]
     PartialBlock {
         /// Name of the tensor.
         tensor: String,
-        /// The type asked for.
+        /// The type of the rule.
         dtype: DType,
         /// Elements of a row.
         row: usize,
     },
-    /// A tensor holds infinities or NaNs, or numbers too large for its type.
+    /// A tensor has infinities or NaNs, or numbers that are too large for its type.
     #[error("tensor {tensor:?} does not stay finite as {dtype}")]
     NotFinite {
         /// Name of the tensor.
         tensor: String,
-        /// The type that it was to have.
+        /// The type of the plan.
         dtype: DType,
     },
     /// A tensor cannot be decoded or encoded.
@@ -46,10 +47,10 @@ pub enum QuantizeError {
         /// The reason.
         source: CodecError,
     },
-    /// A split file would have more parts than the format can number.
-    #[error("the file would have {count} parts, the most is {}", u16::MAX)]
-    TooManyParts {
-        /// The number of parts.
+    /// A split file would have more shards than the format can number.
+    #[error("the file would have {count} shards, the most is {}", u16::MAX)]
+    TooManyShards {
+        /// The number of shards.
         count: usize,
     },
     /// The caller stopped the conversion.

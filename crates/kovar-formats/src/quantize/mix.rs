@@ -1,4 +1,4 @@
-//! The mixes of number types that model files usually have.
+//! The usual mixes of number types in model files.
 
 use std::fmt;
 
@@ -9,36 +9,36 @@ use kovar_core::DType::{
 
 /// A choice of number types for the matrices of a model.
 ///
-/// The types of the single tensors are those that llama.cpp's quantizer takes without an importance
+/// The type of each tensor is the one that llama.cpp's quantizer chooses without an importance
 /// matrix (`llama_tensor_get_type`), for models without experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix(usize);
 
-use Layers::{All, First, Grouped, Share, Spread};
+use Layers::{All, First, FirstOf, Grouped, Spread};
 
 struct Row {
     name: &'static str,
     /// The type of most matrices.
     base: DType,
-    /// Of value projections.
+    /// The type of value projections.
     value: Choice,
-    /// Of down projections.
+    /// The type of down projections.
     down: Choice,
-    /// Of the projection that ends attention.
+    /// The type of the output projection of attention.
     attention_output: DType,
-    /// Of projections of query, key and value in one.
+    /// The type of fused projections of query, key and value.
     fused: DType,
     /// The value of `general.file_type` (`enum llama_ftype`).
     file_type: u32,
 }
 
-/// The type of a kind of matrix, by layer.
+/// The types of one kind of matrix by layer.
 #[derive(Clone, Copy)]
 struct Choice {
     layers: Layers,
-    /// In those layers.
+    /// The type in these layers.
     inside: DType,
-    /// In the others.
+    /// The type in the other layers.
     outside: DType,
 }
 
@@ -46,38 +46,38 @@ struct Choice {
 #[derive(Clone, Copy)]
 enum Layers {
     All,
-    /// The first so many.
+    /// This many layers from the first on.
     First(usize),
-    /// The first one of so many.
-    Share(usize),
-    /// The first and the last eighth and every third between.
+    /// The first n-th of the layers.
+    FirstOf(usize),
+    /// The first and the last eighth, and every third layer between them.
     Spread,
-    /// All, where at least four query heads share a key head.
+    /// All layers if at least four query heads share a key head, otherwise none.
     Grouped,
 }
 
-/// What of a model a [`Choice`] depends on.
+/// The properties of a layer that a [`Choice`] depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// The layer.
+pub(super) struct Layer {
+    /// The index of the layer.
     pub index: usize,
     /// The number of layers.
     pub count: usize,
-    /// Query heads for each key head.
+    /// Query heads per key head.
     pub group: usize,
 }
 
 impl Choice {
-    fn at(self, place: Place) -> DType {
-        let Place {
+    fn at(self, layer: Layer) -> DType {
+        let Layer {
             index,
             count,
             group,
-        } = place;
+        } = layer;
         let inside = match self.layers {
             All => true,
             First(n) => index < n,
-            Share(n) => index < count / n,
+            FirstOf(n) => index < count / n,
             Spread => is_spread(index, count),
             Grouped => group >= 4,
         };
@@ -106,20 +106,6 @@ const fn plain(name: &'static str, base: DType, file_type: u32) -> Row {
     }
 }
 
-const fn mixed(row: Row, value: Choice, down: Choice) -> Row {
-    Row { value, down, ..row }
-}
-
-/// [`mixed`], with the types of the output of attention and of fused projections.
-const fn deep(row: Row, parts: [Choice; 2], attention_output: DType, fused: DType) -> Row {
-    let [value, down] = parts;
-    Row {
-        attention_output,
-        fused,
-        ..mixed(row, value, down)
-    }
-}
-
 const TABLE: &[Row] = &[
     plain("F32", F32, 0),
     plain("F16", F16, 1),
@@ -129,69 +115,71 @@ const TABLE: &[Row] = &[
     plain("Q5_0", Q5_0, 8),
     plain("Q5_1", Q5_1, 9),
     plain("Q8_0", Q8_0, 7),
-    deep(
-        plain("Q2_K", Q2K, 10),
-        [choice(Grouped, Q4K, Q3K), choice(All, Q3K, Q3K)],
-        Q3K,
-        Q2K,
-    ),
-    mixed(
-        plain("Q2_K_S", Q2K, 21),
-        choice(Grouped, Q4K, Q2K),
-        choice(Share(8), Q4K, Q2K),
-    ),
-    // The format numbers only mixes of the next three.
+    Row {
+        value: choice(Grouped, Q4K, Q3K),
+        down: choice(All, Q3K, Q3K),
+        attention_output: Q3K,
+        ..plain("Q2_K", Q2K, 10)
+    },
+    Row {
+        value: choice(Grouped, Q4K, Q2K),
+        down: choice(FirstOf(8), Q4K, Q2K),
+        ..plain("Q2_K_S", Q2K, 21)
+    },
+    // Of the next three, the format numbers only mixes.
     plain("Q3_K", Q3K, 11),
     plain("Q4_K", Q4K, 14),
     plain("Q5_K", Q5K, 16),
     plain("Q6_K", Q6K, 18),
     plain("Q3_K_S", Q3K, 11),
-    deep(
-        plain("Q3_K_M", Q3K, 12),
-        [choice(First(2), Q5K, Q4K), choice(Share(16), Q5K, Q4K)],
-        Q4K,
-        Q4K,
-    ),
-    deep(
-        plain("Q3_K_L", Q3K, 13),
-        [choice(All, Q5K, Q5K), choice(All, Q5K, Q5K)],
-        Q5K,
-        Q4K,
-    ),
-    mixed(
-        plain("Q4_K_S", Q4K, 14),
-        choice(First(4), Q5K, Q4K),
-        choice(Share(8), Q5K, Q4K),
-    ),
-    deep(
-        plain("Q4_K_M", Q4K, 15),
-        [choice(Spread, Q6K, Q4K), choice(Spread, Q6K, Q4K)],
-        Q4K,
-        Q5K,
-    ),
+    Row {
+        value: choice(First(2), Q5K, Q4K),
+        down: choice(FirstOf(16), Q5K, Q4K),
+        attention_output: Q4K,
+        fused: Q4K,
+        ..plain("Q3_K_M", Q3K, 12)
+    },
+    Row {
+        value: choice(All, Q5K, Q5K),
+        down: choice(All, Q5K, Q5K),
+        attention_output: Q5K,
+        fused: Q4K,
+        ..plain("Q3_K_L", Q3K, 13)
+    },
+    Row {
+        value: choice(First(4), Q5K, Q4K),
+        down: choice(FirstOf(8), Q5K, Q4K),
+        ..plain("Q4_K_S", Q4K, 14)
+    },
+    Row {
+        value: choice(Spread, Q6K, Q4K),
+        down: choice(Spread, Q6K, Q4K),
+        fused: Q5K,
+        ..plain("Q4_K_M", Q4K, 15)
+    },
     plain("Q5_K_S", Q5K, 16),
-    deep(
-        plain("Q5_K_M", Q5K, 17),
-        [choice(Spread, Q6K, Q5K), choice(Spread, Q6K, Q5K)],
-        Q5K,
-        Q6K,
-    ),
-    mixed(
-        plain("IQ4_NL", IQ4NL, 25),
-        choice(Grouped, Q5K, IQ4NL),
-        choice(Share(8), Q5K, IQ4NL),
-    ),
-    mixed(
-        plain("IQ4_XS", IQ4XS, 30),
-        choice(Grouped, Q5K, IQ4XS),
-        choice(Share(8), Q5K, IQ4XS),
-    ),
-    // The format numbers only the mix that has the experts' matrices so and the others as Q8_0.
+    Row {
+        value: choice(Spread, Q6K, Q5K),
+        down: choice(Spread, Q6K, Q5K),
+        fused: Q6K,
+        ..plain("Q5_K_M", Q5K, 17)
+    },
+    Row {
+        value: choice(Grouped, Q5K, IQ4NL),
+        down: choice(FirstOf(8), Q5K, IQ4NL),
+        ..plain("IQ4_NL", IQ4NL, 25)
+    },
+    Row {
+        value: choice(Grouped, Q5K, IQ4XS),
+        down: choice(FirstOf(8), Q5K, IQ4XS),
+        ..plain("IQ4_XS", IQ4XS, 30)
+    },
+    // The format numbers only the mix in which the experts are MXFP4 and the rest is Q8_0.
     plain("MXFP4", MXFP4, 38),
 ];
 
 impl Mix {
-    /// The mix called `name`, in either case; `None` if there is none.
+    /// The mix called `name`, ignoring case; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         let is = |row: &Row| row.name.eq_ignore_ascii_case(name);
         TABLE.iter().position(is).map(Self)
@@ -217,7 +205,7 @@ impl Mix {
         self.row().file_type
     }
 
-    /// The type of the matrix that gives the logits.
+    /// The type of the output matrix, which computes the logits.
     pub(super) fn output(self) -> DType {
         match self.base() {
             plain if !plain.is_quantized() => plain,
@@ -227,21 +215,21 @@ impl Mix {
     }
 
     /// The type of a value projection.
-    pub(super) fn value(self, place: Place) -> DType {
-        self.row().value.at(place)
+    pub(super) fn value(self, layer: Layer) -> DType {
+        self.row().value.at(layer)
     }
 
     /// The type of a down projection.
-    pub(super) fn down(self, place: Place) -> DType {
-        self.row().down.at(place)
+    pub(super) fn down(self, layer: Layer) -> DType {
+        self.row().down.at(layer)
     }
 
-    /// The type of the projection that ends attention.
+    /// The type of the output projection of attention.
     pub(super) fn attention_output(self) -> DType {
         self.row().attention_output
     }
 
-    /// The type of a projection of query, key and value in one.
+    /// The type of a fused projection of query, key and value.
     pub(super) fn fused(self) -> DType {
         self.row().fused
     }
@@ -256,7 +244,7 @@ fn is_spread(index: usize, count: usize) -> bool {
     index < eighth || index >= 7 * count / 8 || (index - eighth) % 3 == 2
 }
 
-/// What a tensor gets whose rows of `row` elements are not whole blocks of `wanted`.
+/// `wanted`, or the type in its place if rows of `row` elements are not whole blocks of it.
 pub(crate) fn fall_back(wanted: DType, row: usize) -> DType {
     if row.is_multiple_of(wanted.block_len()) {
         return wanted;
@@ -285,10 +273,10 @@ impl fmt::Display for Mix {
 mod tests {
     use super::*;
 
-    fn layers(count: usize, important: impl Fn(Place) -> bool) -> Vec<usize> {
+    fn layers(count: usize, important: impl Fn(Layer) -> bool) -> Vec<usize> {
         let group = 1;
         let at = |index| {
-            important(Place {
+            important(Layer {
                 index,
                 count,
                 group,
@@ -334,7 +322,7 @@ mod tests {
             let mix = Mix::from_name(name).unwrap();
             let value = |group| {
                 let (index, count) = (3, 8);
-                mix.value(Place {
+                mix.value(Layer {
                     index,
                     count,
                     group,

@@ -1,7 +1,7 @@
-//! Model files with other number types: which type each tensor gets, and the conversion.
+//! Conversion of model files to other number types.
 //!
-//! A [`Mix`] and [`TensorRule`]s choose the types ([`plan`]); [`Plan::write_file`] converts tensor by
-//! tensor, so memory holds pieces of one tensor at a time.
+//! [`plan`] chooses the type of each tensor by a [`Mix`] and [`TensorRule`]s. [`Plan::write_file`]
+//! converts one tensor at a time in chunks, so memory holds only some chunks of one tensor.
 
 mod convert;
 mod error;

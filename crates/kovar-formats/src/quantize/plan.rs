@@ -1,4 +1,4 @@
-//! Which type each tensor of a file gets.
+//! The choice of a type for each tensor of a file, and the writing of the converted file.
 
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use kovar_core::DType;
 
 use super::convert::convert;
-use super::mix::{Mix, Place, fall_back};
+use super::mix::{Layer, Mix, fall_back};
 use super::{QuantizeError, TensorRule};
 use crate::error::FileWriteError;
 use crate::gguf::{
     ALIGNMENT_KEY, GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_PREFIX, SPLIT_TENSORS_KEY,
-    Value, part_path,
+    Value, shard_path,
 };
 use crate::model_file::{ModelFile, ModelTensor};
 use crate::replace::PartialFile;
@@ -24,8 +24,8 @@ pub(crate) const QUANTIZATION_VERSION: u32 = 2;
 const OUTPUT: &str = "output.weight";
 const EMBEDDINGS: &str = "token_embd.weight";
 
-/// Parts of the names of matrices that stay as they are: norms, expert gates, position tables, and
-/// the small matrices of recurrent models.
+/// Matrices whose names contain one of these texts are not converted: norms, expert gates, position
+/// tables, and the small matrices of recurrent models.
 ///
 /// Source: llama.cpp's `llama_model_quantize`.
 const KEPT: &[&str] = &[
@@ -56,7 +56,7 @@ const KEPT: &[&str] = &[
     "time_mix_lerp_fused.weight",
 ];
 
-/// The types that the tensors of a file are to have.
+/// The chosen types of the tensors of a file.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     file: &'a ModelFile,
@@ -64,7 +64,7 @@ pub struct Plan<'a> {
     tensors: Vec<TensorPlan<'a>>,
 }
 
-/// How much goes into a part of a split file; a part has at least one tensor.
+/// The limits of a shard of a split file. A shard has at least one tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SplitLimit {
     /// The most tensors.
@@ -73,7 +73,7 @@ pub struct SplitLimit {
     pub max_bytes: Option<u64>,
 }
 
-/// A tensor and the type that it is to have.
+/// A tensor and its chosen type.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorPlan<'a> {
     tensor: &'a ModelTensor,
@@ -82,38 +82,38 @@ pub struct TensorPlan<'a> {
 }
 
 impl<'a> TensorPlan<'a> {
-    /// The tensor in the file that is read.
+    /// The tensor in the source file.
     pub fn tensor(&self) -> &'a ModelTensor {
         self.tensor
     }
 
-    /// The type that it is to have.
+    /// The chosen type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Whether its rows don't fill the blocks of the type that the mix gives it.
+    /// Whether its rows are not whole blocks of the type of the mix, so that it has another type.
     pub fn fell_back(&self) -> bool {
         self.fell_back
     }
 
-    /// Bytes that it is to take.
+    /// Bytes of the tensor in its chosen type.
     pub fn bytes(&self) -> usize {
         self.dtype.bytes_for(self.tensor.elements()).unwrap_or(0)
     }
 }
 
-/// Chooses the types of the tensors of `file`: the first of `rules` that matches, else what `mix`
-/// gives the tensor.
+/// Chooses the types of the tensors of `file`: that of the first of `rules` that matches the name,
+/// or that of `mix` if none matches.
 ///
-/// Vectors, norms, integers and the small matrices that llama.cpp doesn't quantise stay as
-/// they are; rules don't apply to them. A matrix whose rows are not whole blocks of the type that
-/// `mix` gives it gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, IQ4_NL of Q2_K, Q3_K and
-/// IQ4_XS, else F16.
+/// Vectors, norms, integers and the small matrices that llama.cpp does not quantise keep their
+/// type; rules do not apply to them. If the rows of a matrix are not whole blocks of the type of
+/// `mix`, the matrix gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, IQ4_NL of Q2_K, Q3_K
+/// and IQ4_XS, and F16 otherwise.
 ///
 /// # Errors
-/// A rule matches no tensor that is converted, or gives one a type whose blocks its rows don't
-/// fill.
+/// A rule matches no tensor that is converted, or the rows of a tensor are not whole blocks of the
+/// type of its rule.
 pub fn plan<'a>(
     file: &'a ModelFile,
     mix: Mix,
@@ -163,8 +163,8 @@ pub fn plan<'a>(
     }
 }
 
-/// The types that `mix` gives to tensors of these names, dtypes and dims, before any fall-back;
-/// `None` for those that stay as they are.
+/// The types of tensors with these names, dtypes and dims in `mix`, before [`fall_back`]; `None`
+/// for tensors that are not converted.
 pub(crate) fn mix_types<'t>(
     mix: Mix,
     tensors: impl Iterator<Item = (&'t str, DType, &'t [usize])> + Clone,
@@ -186,7 +186,7 @@ pub(crate) fn mix_types<'t>(
             Some(mix.output())
         } else if name.contains("attn_v.weight") {
             values += 1;
-            Some(mix.value(Place {
+            Some(mix.value(Layer {
                 index: values - 1,
                 count: n_values,
                 group,
@@ -198,7 +198,7 @@ pub(crate) fn mix_types<'t>(
         } else if name.contains("ffn_down") {
             downs += 1;
             // Layers of experts may have several down projections.
-            Some(mix.down(Place {
+            Some(mix.down(Layer {
                 index: layer(name).unwrap_or(downs - 1),
                 count: n_downs,
                 group,
@@ -210,7 +210,7 @@ pub(crate) fn mix_types<'t>(
     tensors.clone().map(wanted).collect()
 }
 
-/// Query heads for each key head in the first layer; 1 if the matrices don't tell.
+/// Query heads per key head in the first layer; 1 if a matrix is missing.
 fn heads_per_key_head<'t>(
     tensors: impl Iterator<Item = (&'t str, DType, &'t [usize])> + Clone,
 ) -> usize {
@@ -231,7 +231,7 @@ fn is_converted(name: &str, dtype: DType, dims: &[usize]) -> bool {
         && !KEPT.iter().any(|part| name.contains(part))
 }
 
-/// Whether the dims are more than those of a vector; outer dims of 1 don't count.
+/// Whether the dims have more than one row; outer dims of 1 do not count.
 fn is_matrix(dims: &[usize]) -> bool {
     let outer = dims.len().saturating_sub(1);
     dims.iter().take(outer).any(|&dim| dim > 1)
@@ -249,64 +249,64 @@ impl<'a> Plan<'a> {
         &self.tensors
     }
 
-    /// Writes the file at `path`, replacing one that is already there.
+    /// Writes the file at `path`, replacing an existing one.
     ///
-    /// Metadata is kept in order; `general.file_type` and `general.quantization_version` are set.
-    /// `progress` hears of every piece, with the bytes of source tensors that it took, and may stop
-    /// the conversion. `threads` threads convert.
+    /// The metadata keep their order; `general.file_type` and `general.quantization_version` are
+    /// set. `threads` threads convert. `progress` is called after each batch with the number of
+    /// source bytes that were converted, and can stop the conversion.
     ///
     /// # Errors
-    /// A tensor does not stay finite in its type, the file cannot be written, or `progress`
-    /// stopped it. No file is left then.
+    /// A tensor does not stay finite in its type, the file cannot be written, or `progress` stopped
+    /// the conversion. No file is left then.
     pub fn write_file(
         &self,
         path: impl AsRef<Path>,
         threads: usize,
         progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), QuantizeError> {
-        let (path, writer) = (path.as_ref(), self.writer(&[])?);
+        let (path, writer) = (path.as_ref(), self.writer()?);
         let file = self.write_partial(path, writer, 0..self.tensors.len(), threads, progress)?;
         file.persist()?;
         Ok(())
     }
 
-    /// Writes the parts that `limit` asks for, as llama.cpp's `gguf-split` does: `out.gguf` becomes
-    /// `out-00001-of-00003.gguf` and so on, the metadata in the first. Otherwise as
-    /// [`write_file`](Self::write_file). Gives the paths of the parts.
+    /// Writes the model split into shards within `limit`, in the form of llama.cpp's `gguf-split`:
+    /// `out.gguf` becomes `out-00001-of-00003.gguf` and so on, and the first shard has the
+    /// metadata. Otherwise as [`write_file`](Self::write_file). Returns the paths of the shards.
     ///
     /// # Errors
-    /// Those of [`write_file`](Self::write_file), or there would be more than 65,535 parts. No file
-    /// is left or replaced then, unless one cannot be put into its place.
-    pub fn write_parts(
+    /// Those of [`write_file`](Self::write_file), or there would be more than 65,535 shards. No
+    /// file is left or replaced then, unless renaming one of the complete files fails.
+    pub fn write_shards(
         &self,
         path: impl AsRef<Path>,
         limit: SplitLimit,
         threads: usize,
         progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Vec<PathBuf>, QuantizeError> {
-        let parts = self.parts(limit);
-        let too_many = || QuantizeError::TooManyParts { count: parts.len() };
-        let count = u16::try_from(parts.len()).map_err(|_| too_many())?;
+        let shards = self.shards(limit);
+        let too_many = || QuantizeError::TooManyShards {
+            count: shards.len(),
+        };
+        let count = u16::try_from(shards.len()).map_err(|_| too_many())?;
         let tensors = i32::try_from(self.tensors.len()).map_err(|_| too_many())?;
-        let paths = self.part_paths(path, limit);
-        let mut files = Vec::with_capacity(parts.len());
-        for ((no, part), path) in (0u16..).zip(parts).zip(&paths) {
-            let place = [
+        let paths = self.shard_paths(path, limit);
+        let mut files = Vec::with_capacity(shards.len());
+        for ((no, shard), path) in (0u16..).zip(shards).zip(&paths) {
+            let split: [(&str, Value); 3] = [
                 (SPLIT_NO_KEY, no.into()),
                 (SPLIT_COUNT_KEY, count.into()),
                 (SPLIT_TENSORS_KEY, tensors.into()),
             ];
-            let writer = match no {
-                0 => self.writer(&place)?,
-                _ => {
-                    let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
-                    for (key, value) in place {
-                        writer.metadata(key, value)?;
-                    }
-                    writer
-                }
+            let mut writer = if no == 0 {
+                self.writer()?
+            } else {
+                GgufWriter::with_alignment(self.file.alignment())?
             };
-            files.push(self.write_partial(path, writer, part, threads, progress)?);
+            for (key, value) in split {
+                writer.metadata(key, value)?;
+            }
+            files.push(self.write_partial(path, writer, shard, threads, progress)?);
         }
         for file in files {
             file.persist()?;
@@ -314,48 +314,50 @@ impl<'a> Plan<'a> {
         Ok(paths)
     }
 
-    /// The paths of the files that [`write_parts`](Self::write_parts) writes.
-    pub fn part_paths(&self, path: impl AsRef<Path>, limit: SplitLimit) -> Vec<PathBuf> {
+    /// The paths of the files that [`write_shards`](Self::write_shards) writes.
+    pub fn shard_paths(&self, path: impl AsRef<Path>, limit: SplitLimit) -> Vec<PathBuf> {
         let path = path.as_ref();
         let prefix = match path.extension() {
             Some(extension) if extension == "gguf" => path.with_extension(""),
             _ => path.to_owned(),
         };
-        let count = u32::try_from(self.parts(limit).len()).unwrap_or(u32::MAX);
-        (0..count).map(|no| part_path(&prefix, no, count)).collect()
+        let count = u32::try_from(self.shards(limit).len()).unwrap_or(u32::MAX);
+        (0..count)
+            .map(|no| shard_path(&prefix, no, count))
+            .collect()
     }
 
-    /// The tensors of each part.
-    fn parts(&self, limit: SplitLimit) -> Vec<Range<usize>> {
+    /// The tensors of each shard.
+    fn shards(&self, limit: SplitLimit) -> Vec<Range<usize>> {
         let most_tensors = limit.max_tensors.unwrap_or(usize::MAX).max(1);
         let most_bytes = limit.max_bytes.unwrap_or(u64::MAX);
         let alignment = u64::from(self.file.alignment());
-        let mut parts = Vec::new();
+        let mut shards = Vec::new();
         let (mut start, mut bytes) = (0, 0u64);
         for (at, tensor) in self.tensors.iter().enumerate() {
             let size = (tensor.bytes() as u64).next_multiple_of(alignment);
             let is_full = at - start >= most_tensors || bytes.saturating_add(size) > most_bytes;
             if is_full && at > start {
-                parts.push(start..at);
+                shards.push(start..at);
                 (start, bytes) = (at, 0);
             }
             bytes = bytes.saturating_add(size);
         }
-        parts.push(start..self.tensors.len());
-        parts
+        shards.push(start..self.tensors.len());
+        shards
     }
 
     fn write_partial(
         &self,
         path: &Path,
         mut writer: GgufWriter,
-        part: Range<usize>,
+        shard: Range<usize>,
         threads: usize,
         progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<PartialFile, QuantizeError> {
-        let tensors = self.tensors.get(part).unwrap_or_default();
+        let tensors = self.tensors.get(shard).unwrap_or_default();
         for tensor in tensors {
-            writer.tensor_later(tensor.tensor.name(), tensor.dtype, tensor.tensor.dims())?;
+            writer.declare_tensor(tensor.tensor.name(), tensor.dtype, tensor.tensor.dims())?;
         }
         writer.stream_partial(path, |stream| {
             for tensor in tensors {
@@ -365,8 +367,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// A writer with the metadata, and with `place` behind them.
-    fn writer(&self, place: &[(&str, Value)]) -> Result<GgufWriter, FileWriteError> {
+    /// A writer with the metadata of the model.
+    fn writer(&self) -> Result<GgufWriter, FileWriteError> {
         let mut writer = GgufWriter::with_alignment(self.file.alignment())?;
         let set: [(&str, Value); 2] = [
             (FILE_TYPE_KEY, self.mix.file_type().into()),
@@ -380,9 +382,6 @@ impl<'a> Plan<'a> {
         }
         for (key, value) in set.into_iter().filter(|(key, _)| !metadata.contains(key)) {
             writer.metadata(key, value)?;
-        }
-        for (key, value) in place {
-            writer.metadata(*key, value.clone())?;
         }
         Ok(writer)
     }

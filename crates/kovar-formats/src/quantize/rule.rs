@@ -1,4 +1,4 @@
-//! Number types by tensor name.
+//! Rules that choose number types by tensor names.
 
 use std::str::FromStr;
 
@@ -7,14 +7,14 @@ use kovar_core::ops::dtypes::FLOATS;
 
 /// A type for the tensors whose name matches a pattern, written `PATTERN=TYPE`.
 ///
-/// In a pattern `*` stands for any text and `?` for any one character; the whole name must match.
+/// In a pattern, `*` matches any text and `?` any one character. The whole name must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRule {
     pattern: String,
     dtype: DType,
 }
 
-/// Why a text is no [`TensorRule`].
+/// Why a text is not a [`TensorRule`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
@@ -24,10 +24,10 @@ pub enum RuleError {
         /// The text.
         rule: String,
     },
-    /// The type is none that weights can have.
-    #[error("{name:?} is no type for weights")]
+    /// Weights cannot have the type.
+    #[error("{name:?} is not a type for weights")]
     UnknownType {
-        /// What stands behind the `=`.
+        /// The text after the `=`.
         name: String,
     },
 }
@@ -71,7 +71,7 @@ impl FromStr for TensorRule {
     }
 }
 
-/// Matches without recursion: on a mismatch the last `*` takes one character more.
+/// Matches without recursion: on a mismatch the last `*` matches one more character.
 fn glob(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -129,11 +129,11 @@ mod tests {
         for (text, error) in [
             ("blk", "\"blk\" is not of the form PATTERN=TYPE"),
             ("=F16", "\"=F16\" is not of the form PATTERN=TYPE"),
-            ("a=", "\"\" is no type for weights"),
-            ("a=F64", "\"F64\" is no type for weights"),
-            ("a=F8_E4M3", "\"F8_E4M3\" is no type for weights"),
-            ("a=I32", "\"I32\" is no type for weights"),
-            ("a=Q4_K_M", "\"Q4_K_M\" is no type for weights"),
+            ("a=", "\"\" is not a type for weights"),
+            ("a=F64", "\"F64\" is not a type for weights"),
+            ("a=F8_E4M3", "\"F8_E4M3\" is not a type for weights"),
+            ("a=I32", "\"I32\" is not a type for weights"),
+            ("a=Q4_K_M", "\"Q4_K_M\" is not a type for weights"),
         ] {
             assert_eq!(text.parse::<TensorRule>().unwrap_err().to_string(), error);
         }

@@ -1,3 +1,5 @@
+//! Errors of reading an RWKV-7 model.
+
 use std::path::PathBuf;
 
 use crate::error::FileReadError;
@@ -13,9 +15,10 @@ pub enum RwkvError {
     /// The weights cannot be read.
     #[error(transparent)]
     Weight(#[from] WeightError),
-    /// The file has other tensors than an RWKV-7.
+    /// The file is not an RWKV-7 model.
     #[error(
-        "{} holds no RWKV-7 (there is no tensor `{missing}`); of another model give the folder",
+        "{} is not an RWKV-7 model (it has no tensor `{missing}`); \
+         to open another model, give its folder",
         path.display()
     )]
     NotRwkv7 {
@@ -30,7 +33,7 @@ pub enum RwkvError {
         /// Its name.
         tensor: String,
     },
-    /// There is no tokenizer beside the model.
+    /// The folder of the model has no tokenizer.
     #[error("{} has neither tokenizer.json nor {vocabulary}", folder.display())]
     NoTokenizer {
         /// The folder.
@@ -48,12 +51,12 @@ pub enum RwkvError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The vocabulary has tokens that the model lacks.
+    /// A token of the vocabulary is beyond the embeddings of the model.
     #[error("{} has a token of index {index}, the model has {tokens} tokens", path.display())]
     TooManyTokens {
         /// The file.
         path: PathBuf,
-        /// The highest index.
+        /// The index of the token.
         index: usize,
         /// Tokens of the model.
         tokens: usize,

@@ -1,8 +1,10 @@
-//! RWKV-7 models under the names of their authors: one safetensors file, with a tokenizer beside it.
+//! RWKV-7 models under the names of their authors: one safetensors file, and a tokenizer in the
+//! same folder.
 //!
-//! Sizes are those of the tensors, for there is no config. Tensors get GGUF's names and forms (small
-//! matrices are stored input-major and turned, the six mixes with the token before become one
-//! tensor), and the vocabulary becomes the keys `tokenizer.*`, as llama.cpp's converter has them.
+//! There is no config, so the sizes are those of the tensors. Tensors get GGUF's names and forms:
+//! low-rank matrices, which are stored input-major, are transposed, and the six token-shift
+//! interpolations become one tensor. The vocabulary becomes the keys `tokenizer.*`. The result is
+//! that of llama.cpp's converter.
 
 mod error;
 mod tensors;
@@ -19,16 +21,16 @@ pub use error::RwkvError;
 
 use tensors::Sizes;
 
-/// A tensor that sets RWKV-7 apart from older versions and other models.
+/// A tensor that RWKV-7 has and older versions and other models lack.
 const MARK: &str = "blocks.0.att.r_k";
-/// The end of the names of safetensors files.
+/// The extension of safetensors files.
 const EXTENSION: &str = "safetensors";
-/// The tokens that the files of llama.cpp say the context has; the sizes don't tell.
+/// The context length in tokens of llama.cpp's files. The sizes of the tensors do not show it.
 const CONTEXT: u32 = 1 << 20;
 const NORM_EPS: f32 = 1e-5;
 
-/// The only safetensors file in `folder`, if it holds an RWKV-7 under these names, or if it cannot be
-/// read and the folder is not of another form.
+/// The only safetensors file in `folder`, if it is an RWKV-7 under these names, or if it cannot be
+/// read and the folder has no config of Hugging Face.
 pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
     let files = folder
         .read_dir()
@@ -43,7 +45,7 @@ pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
     is_own.then_some(path)
 }
 
-/// Whether the file at `path` is a safetensors file by its name.
+/// Whether the name of the file at `path` is that of a safetensors file.
 pub(crate) fn is_safetensors(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == EXTENSION)
@@ -74,7 +76,7 @@ pub(crate) fn open(path: &Path) -> Result<ModelFile, ModelFileError> {
     files.extend([path.to_owned(), folder.join(vocabulary::FILE)]);
     let file_len = file.file_len() as u64;
     let model = ModelFile::new(ModelFormat::Rwkv, metadata, tensors, file_len)?;
-    Ok(model.made_of(files))
+    Ok(model.with_files(files))
 }
 
 fn metadata(path: &Path, sizes: &Sizes) -> Vec<(String, Value)> {

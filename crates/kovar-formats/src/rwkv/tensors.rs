@@ -1,4 +1,4 @@
-//! Tensors: from the names of RWKV-7's authors to GGUF's, with the changes that GGUF makes to them.
+//! Tensors: from the names and forms of RWKV-7's authors to those of GGUF.
 
 use std::collections::HashSet;
 
@@ -23,31 +23,31 @@ pub(super) struct Sizes {
     pub(super) gate_rank: usize,
 }
 
-/// How a tensor changes.
+/// How a tensor is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transform {
-    /// A matrix, as it is.
+    /// Not at all.
     None,
-    /// Of any dims: F32 in one dim.
+    /// To F32 in one dim.
     Vector,
-    /// F32 `[1, 1, n]`.
+    /// To F32 with dims `[1, 1, n]`.
     Lerp,
-    /// Rows and columns exchanged.
+    /// Transposed.
     Transpose,
-    /// The same, as F32.
+    /// Transposed, as F32.
     TransposeF32,
 }
 
 use Transform::{Lerp, None as Same, Transpose, TransposeF32, Vector};
 
-/// Tensors outside the blocks before them, and GGUF's names for them.
+/// Tensors before the blocks, and GGUF's names for them.
 const BEFORE: &[(&str, &str, Transform)] = &[
     ("emb.weight", "token_embd.weight", Same),
     ("blocks.0.ln0.weight", "token_embd_norm.weight", Vector),
     ("blocks.0.ln0.bias", "token_embd_norm.bias", Vector),
 ];
 
-/// Tensors behind the blocks.
+/// Tensors after the blocks.
 const AFTER: &[(&str, &str, Transform)] = &[
     ("ln_out.weight", "output_norm.weight", Vector),
     ("ln_out.bias", "output_norm.bias", Vector),
@@ -85,7 +85,7 @@ const BLOCK: &[(&str, &str, Transform)] = &[
     ("ffn.value.weight", "channel_mix_value.weight", Same),
 ];
 
-/// The mixes with the token before that are one tensor in GGUF, in its order.
+/// The token-shift interpolations of attention, which are one tensor in GGUF, in this order.
 const LERPS: [&str; 6] = ["x_r", "x_w", "x_k", "x_v", "x_a", "x_g"];
 const FUSED: &str = "time_mix_lerp_fused.weight";
 
@@ -107,7 +107,7 @@ impl Sizes {
         let rate_rank = rank("blocks.0.att.a1")?;
         let layers = file
             .tensors()
-            .filter(|tensor| is_first_of_block(tensor.name()));
+            .filter(|tensor| counts_a_block(tensor.name()));
         let layers = layers.count();
         Ok(Self {
             vocab,
@@ -126,8 +126,8 @@ impl Sizes {
     }
 }
 
-/// Whether a tensor is the one by which blocks are counted.
-fn is_first_of_block(name: &str) -> bool {
+/// Whether the blocks are counted by this tensor.
+fn counts_a_block(name: &str) -> bool {
     name.starts_with("blocks.") && name.ends_with(".att.r_k")
 }
 
@@ -137,7 +137,7 @@ fn require<'f>(file: &'f SafeTensors, name: &str) -> Result<&'f SafeTensorInfo, 
     })
 }
 
-/// The tensors of `file` as GGUF has them.
+/// The tensors of `file` in the names and forms of GGUF.
 pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>, RwkvError> {
     let mut used = HashSet::new();
     let mut tensors = Vec::new();
@@ -152,8 +152,8 @@ pub(super) fn read(file: &SafeTensors, sizes: &Sizes) -> Result<Vec<ModelTensor>
     }
     for layer in 0..sizes.layers {
         for &(from, to, transform) in BLOCK {
-            // The first block has no value before its own; llama.cpp wants the tensors, so those of
-            // the rate stand in for them.
+            // The first block has no value residual, but llama.cpp requires its tensors. Those of
+            // the in-context learning rate take their place.
             let from = match (layer, from) {
                 (0, "att.v0") => "att.a0",
                 (0, "att.v1") => "att.a1",
@@ -201,7 +201,7 @@ fn transformed(tensor: &SafeTensorInfo, transform: Transform) -> Result<LazyTens
     })
 }
 
-/// The tensors of these names in one, F32 `[6, 1, 1, n]`.
+/// The tensors of these names as one of F32 with dims `[6, 1, 1, n]`.
 fn fused(file: &SafeTensors, names: &[String; 6]) -> Result<LazyTensor, RwkvError> {
     let mut lerps = Vec::with_capacity(names.len());
     for name in names {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn more_tokens_than_any_model_has_are_refused_before_room_is_made_for_them() {
+    fn more_tokens_than_the_limit_are_refused_before_memory_is_allocated_for_them() {
         let rule = "it must be a matrix of 1 to 1048576 rows and columns";
         for dims in [[MAX_SIZE + 1, 1], [1, MAX_SIZE + 1], [0, 1]] {
             let expected = format!("tensor \"emb.weight\" has dims {dims:?}: {rule}");

@@ -1,5 +1,5 @@
-//! The vocabulary of the RWKV World models: a text file of lines `index 'literal' length`, where the
-//! literal is a string or a byte string as Python writes it and the length that of its bytes.
+//! The vocabulary of the RWKV World models: a text file of lines `index 'literal' length`. The
+//! literal is a string or a byte string in Python's syntax, and the length is that of its bytes.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::small_file::{optional, read_text};
 
 /// The name of the file.
 pub(super) const FILE: &str = "rwkv_vocab_v20230424.txt";
-/// The largest file that is read, in bytes; the real one has 1.1 MB.
+/// The most bytes of the file. The file of the World models has 1.1 MB.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Index 0, which the file leaves out, ends texts.
+/// The token that ends texts. It has index 0 and is not in the file.
 const END: &str = "<s>";
-/// What ends a turn of a conversation.
+/// The token that ends a turn of a conversation.
 const TURN_END: &[u8] = b"\n\n";
-/// A name by which programs know how these models want conversations written.
+/// The name of the chat template of these models, which programs know.
 const TEMPLATE: &str = "rwkv-world";
 
 /// Values of `tokenizer.ggml.token_type`.
@@ -25,7 +25,7 @@ const CONTROL: i32 = 3;
 const UNUSED: i32 = 5;
 
 /// The keys `tokenizer.*` of the vocabulary at `path`, for a model of `n_tokens` tokens; `None` if
-/// there is no such file.
+/// the file does not exist.
 pub(super) fn metadata(
     path: &Path,
     n_tokens: usize,
@@ -59,7 +59,7 @@ pub(super) fn metadata(
         let line = line.strip_suffix('\r').unwrap_or(line);
         let (id, token) = entry(line).map_err(wrong)?;
         if !set(id, escaped(&token), NORMAL)? {
-            return Err(wrong("its index was given before"));
+            return Err(wrong("its index occurs twice"));
         }
         if token == TURN_END {
             turn_end = u32::try_from(id).ok();
@@ -82,7 +82,7 @@ pub(super) fn metadata(
     Ok(Some(metadata.into_iter().map(key).collect()))
 }
 
-/// Index and bytes of a line.
+/// The index and the bytes of a line.
 fn entry(line: &str) -> Result<(usize, Vec<u8>), &'static str> {
     let form = "it is not of the form: index 'literal' length";
     let (index, rest) = line.split_once(' ').ok_or(form)?;
@@ -94,7 +94,7 @@ fn entry(line: &str) -> Result<(usize, Vec<u8>), &'static str> {
         return Err("its literal is empty");
     }
     if bytes.len() != length {
-        return Err("its literal has another length");
+        return Err("its literal has a different length");
     }
     Ok((index, bytes))
 }
@@ -123,20 +123,21 @@ fn literal(text: &str) -> Result<Vec<u8>, &'static str> {
             c => c.into(),
         };
         if is_bytes {
-            let byte = u8::try_from(value).map_err(|_| "a byte string holds more than bytes")?;
+            let byte =
+                u8::try_from(value).map_err(|_| "its byte string has a character beyond a byte")?;
             bytes.push(byte);
         } else {
-            let c = char::from_u32(value).ok_or("an escape stands for no character")?;
+            let c = char::from_u32(value).ok_or("it has an escape of no character")?;
             bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
     Ok(bytes)
 }
 
-/// The value of an escape, behind its backslash.
+/// The value of an escape whose backslash was read.
 fn escape(chars: &mut std::str::Chars<'_>, is_bytes: bool) -> Result<u32, &'static str> {
-    let unknown = "it has an escape that is not known";
-    let digits = match chars.next().ok_or("its last escape is cut short")? {
+    let unknown = "it has an unknown escape";
+    let digits = match chars.next().ok_or("its last escape is truncated")? {
         'n' => return Ok('\n'.into()),
         'r' => return Ok('\r'.into()),
         't' => return Ok('\t'.into()),
@@ -149,13 +150,13 @@ fn escape(chars: &mut std::str::Chars<'_>, is_bytes: bool) -> Result<u32, &'stat
     let mut value = 0u32;
     for _ in 0..digits {
         let digit = chars.next().and_then(|c| c.to_digit(16));
-        let digit = digit.ok_or("it has an escape that is cut short")?;
+        let digit = digit.ok_or("it has a truncated escape")?;
         value = value.checked_mul(16).ok_or(unknown)? + digit;
     }
     Ok(value)
 }
 
-/// A token as GGUF files have it: what Python writes for the byte string, without `b` and quotes.
+/// A token in the form of GGUF files: Python's notation of the byte string without `b` and quotes.
 fn escaped(token: &[u8]) -> String {
     let has = |byte| token.contains(&byte);
     let escapes_quote = has(b'\'') && has(b'"');
@@ -203,19 +204,22 @@ mod tests {
             ("1 'a'", "it is not of the form: index 'literal' length"),
             ("x 'a' 1", "its index is not a number"),
             ("1 'a' x", "its length is not a number"),
-            ("1 'a' 2", "its literal has another length"),
+            ("1 'a' 2", "its literal has a different length"),
             ("1 '' 0", "its literal is empty"),
             ("1 a 1", "its literal has no quotes"),
             ("1 'a 1", "its literal has no closing quote"),
             ("1 ' 1", "its literal has no closing quote"),
             ("1 'a'+'b' 2", "its literal ends before the line does"),
-            (r"1 '\' 1", "its last escape is cut short"),
-            (r"1 '\x1' 1", "it has an escape that is cut short"),
-            (r"1 '\q' 1", "it has an escape that is not known"),
-            (r"1 b'\u0041' 1", "it has an escape that is not known"),
-            (r"1 '\ud800' 3", "an escape stands for no character"),
-            (r"1 '\Uffffffff' 3", "an escape stands for no character"),
-            ("1 b'\u{3042}' 3", "a byte string holds more than bytes"),
+            (r"1 '\' 1", "its last escape is truncated"),
+            (r"1 '\x1' 1", "it has a truncated escape"),
+            (r"1 '\q' 1", "it has an unknown escape"),
+            (r"1 b'\u0041' 1", "it has an unknown escape"),
+            (r"1 '\ud800' 3", "it has an escape of no character"),
+            (r"1 '\Uffffffff' 3", "it has an escape of no character"),
+            (
+                "1 b'\u{3042}' 3",
+                "its byte string has a character beyond a byte",
+            ),
         ] {
             assert_eq!(entry(line), Err(what), "{line}");
         }

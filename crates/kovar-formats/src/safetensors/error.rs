@@ -20,7 +20,7 @@ pub enum SafeTensorsError {
         source: io::Error,
     },
     /// The file is too short for the length of a header.
-    #[error("not a safetensors file: it has {file_len} bytes, the header length takes 8")]
+    #[error("not a safetensors file: it has {file_len} bytes, but the header length takes 8")]
     TooShort {
         /// Bytes of the file.
         file_len: usize,
@@ -28,18 +28,18 @@ pub enum SafeTensorsError {
     /// The header goes beyond the end of the file or the limit.
     #[error(
         "the header length at byte 0 is {len}, but at most {most} bytes can follow \
-         (not a safetensors file, or one cut short)"
+         (not a safetensors file, or a truncated one)"
     )]
     HeaderTooLarge {
         /// The length in the file.
         len: u64,
-        /// Bytes that the file or the limit leaves.
+        /// The most bytes by the file and the limit.
         most: usize,
     },
     /// The header is not JSON of the right form.
     #[error("the header (from byte 8) is not valid")]
     Header(#[source] serde_json::Error),
-    /// More than `u32::MAX` tensors.
+    /// There are more than `u32::MAX` tensors.
     #[error("more than {} tensors", u32::MAX)]
     TooManyTensors,
     /// A tensor name occurs twice.
@@ -48,7 +48,7 @@ pub enum SafeTensorsError {
         /// The name.
         tensor: String,
     },
-    /// A dtype that kovar does not know.
+    /// A tensor has an unknown dtype.
     #[error("tensor {tensor:?} has the unknown dtype {dtype:?}")]
     UnknownDType {
         /// Name of the tensor.
@@ -75,7 +75,9 @@ pub enum SafeTensorsError {
         dims: Vec<u64>,
     },
     /// The data offsets end before they start or beyond the data.
-    #[error("tensor {tensor:?} has data offsets {start} to {end}, the data has {data_len} bytes")]
+    #[error(
+        "tensor {tensor:?} has data offsets {start} to {end}, but the data has {data_len} bytes"
+    )]
     OutsideData {
         /// Name of the tensor.
         tensor: String,
@@ -86,7 +88,7 @@ pub enum SafeTensorsError {
         /// Bytes of the data.
         data_len: usize,
     },
-    /// The data offsets do not have the size of the dims.
+    /// The data offsets do not span the size of the dims.
     #[error(
         "tensor {tensor:?} of {dtype} with dims {dims:?} takes {expected} bytes, \
          its data offsets span {actual}"
@@ -125,7 +127,7 @@ pub enum SafeTensorsError {
     },
 }
 
-/// Why the elements of a tensor could not be read as the caller wants them.
+/// Why the elements of a tensor could not be read as the requested type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -143,7 +145,7 @@ pub enum ReadError {
     NoSuchDType {
         /// Name of the tensor.
         tensor: String,
-        /// What the file has.
+        /// The dtype in the file.
         found: TensorDType,
     },
     /// The tensor has another dtype.
@@ -151,9 +153,9 @@ pub enum ReadError {
     WrongDType {
         /// Name of the tensor.
         tensor: String,
-        /// What the caller takes.
+        /// The dtypes that can be read as the requested type.
         expected: &'static str,
-        /// What the file has.
+        /// The dtype in the file.
         found: TensorDType,
     },
 }

@@ -1,4 +1,4 @@
-//! From the bytes of a file to its header.
+//! Parsing of the header of a file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ fn check(
     })
 }
 
-/// Whether the tensors cover the data without gap or overlap.
+/// Checks that the tensors cover the data without gap or overlap.
 fn check_coverage(
     tensors: &[SafeTensorInfo],
     data_start: usize,
@@ -169,17 +169,17 @@ struct RawInfo<'a> {
     data_offsets: (u64, u64),
 }
 
-/// The first dims and the number of all.
+/// The first dims and the number of all dims.
 struct RawShape {
     dims: [u64; MAX_DIMS],
     count: usize,
 }
 
-/// A text that borrows from the header where it has no escapes.
+/// A text that borrows from the header if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Texts by key, each key once.
+/// Texts by key. A repeated key is an error.
 struct Texts(BTreeMap<String, String>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawHeader<'a> {

@@ -37,7 +37,7 @@ impl SafeTensorInfo {
     /// The dtype that kovar computes with.
     ///
     /// # Errors
-    /// [`ReadError::NoSuchDType`] if it has none.
+    /// [`ReadError::NoSuchDType`] if kovar does not compute with the dtype of the file.
     pub fn to_dtype(&self) -> Result<DType, ReadError> {
         self.dtype.to_dtype().ok_or_else(|| ReadError::NoSuchDType {
             tensor: self.name.to_string(),
@@ -56,8 +56,8 @@ pub struct SafeTensors {
 }
 
 impl SafeTensors {
-    /// Maps the file at `path` and reads its header. See [`map_file`] for what a mapping asks of
-    /// the file.
+    /// Maps the file at `path` and reads its header. [`map_file`] says what must not happen to a
+    /// mapped file.
     ///
     /// # Errors
     /// The file cannot be opened or its header is not valid.
@@ -70,7 +70,7 @@ impl SafeTensors {
         Self::from_bytes(file)
     }
 
-    /// Reads the header of a file that is already in memory. Nothing is copied but the header.
+    /// Reads the header of a file in memory. Only the header is copied.
     ///
     /// # Errors
     /// The header is not valid.
@@ -84,7 +84,7 @@ impl SafeTensors {
         })
     }
 
-    /// Reads the header of a file that is part of the program.
+    /// Reads the header of a file that is embedded in the program.
     ///
     /// # Errors
     /// The header is not valid.

@@ -1,4 +1,4 @@
-//! The elements of tensors as numbers, copied.
+//! Copies of the elements of tensors as numbers.
 
 use half::{bf16, f16};
 

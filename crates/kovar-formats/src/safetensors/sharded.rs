@@ -1,7 +1,7 @@
 //! Tensors spread over several safetensors files by an index.
 //!
 //! Source: `model.safetensors.index.json` of Hugging Face's transformers: an object whose
-//! `weight_map` gives the file of each tensor, a neighbour of the index.
+//! `weight_map` gives the file of each tensor, in the folder of the index.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -25,8 +25,11 @@ pub enum ShardError {
         /// The index.
         path: PathBuf,
     },
-    /// A shard that is not a neighbour of the index, or the index itself.
-    #[error("{} puts tensor {tensor:?} into {shard:?}, which is not a file beside it", path.display())]
+    /// The name of a shard is not that of another file in the folder of the index.
+    #[error(
+        "{} puts tensor {tensor:?} into {shard:?}, which is not another file in its folder",
+        path.display()
+    )]
     ShardName {
         /// The index.
         path: PathBuf,
@@ -76,18 +79,18 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Opens the files that the index at `path` names. Tensors that they hold and the index does not
-    /// name belong to the set as well.
+    /// Opens the files that the index at `path` names. Tensors in these files that the index does
+    /// not name also belong to the set.
     ///
     /// # Errors
-    /// The index is damaged or names a file that is not a neighbour; a shard is damaged or lacks a
-    /// tensor; two shards have one.
+    /// The index is damaged or names a file outside its folder, a shard is damaged or lacks a
+    /// tensor, or two shards have the same tensor.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ShardError> {
         let path = path.as_ref();
         let index: Index = read_json(path, MAX_HEADER_BYTES)?;
         let mut shards: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (tensor, shard) in &index.weight_map {
-            if !is_neighbour(path, shard) {
+            if !is_in_folder_of(path, shard) {
                 return Err(ShardError::ShardName {
                     path: path.to_owned(),
                     tensor: tensor.clone(),
@@ -136,7 +139,7 @@ impl Shards {
         self.files.iter().flat_map(SafeTensors::tensors)
     }
 
-    /// The index and the files that it names; none of a file alone.
+    /// The index and the files that it names; empty for a single file without an index.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
@@ -147,7 +150,7 @@ impl Shards {
     }
 }
 
-/// A file alone.
+/// A single file without an index.
 impl From<SafeTensors> for Shards {
     fn from(file: SafeTensors) -> Self {
         Self {
@@ -157,8 +160,8 @@ impl From<SafeTensors> for Shards {
     }
 }
 
-/// Whether `shard` is the plain name of a file in the folder of `index`, and another file.
-fn is_neighbour(index: &Path, shard: &str) -> bool {
+/// Whether `shard` is a plain file name, so that it lies in the folder of `index`, and not `index`.
+fn is_in_folder_of(index: &Path, shard: &str) -> bool {
     let mut components = Path::new(shard).components();
     let is_name = matches!(
         (components.next(), components.next()),

@@ -15,14 +15,14 @@ use crate::error::FileWriteError;
 use crate::index::NameIndex;
 use crate::replace::replace_file;
 
-/// The data begins at a multiple of this.
+/// The data begins at a multiple of this many bytes.
 const ALIGNMENT: usize = 8;
 
 /// Collects tensors and writes them as a safetensors file.
 ///
-/// Tensors are written as the reference implementation does: those of the larger elements first, so
-/// that each is aligned, then by name; the header is padded with spaces. What the writer accepts,
-/// [`SafeTensors`](super::SafeTensors) reads.
+/// The layout is that of the reference implementation: tensors with larger elements come first, so
+/// that each is aligned, then the order is by name; the header is padded with spaces.
+/// [`SafeTensors`](super::SafeTensors) reads every file that the writer accepts.
 #[derive(Clone, Debug, Default)]
 pub struct SafeTensorsWriter {
     metadata: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ impl SafeTensorsWriter {
     /// Adds a tensor whose data is in memory; see [`tensor_bytes`](Self::tensor_bytes).
     ///
     /// # Errors
-    /// Those of [`tensor_bytes`](Self::tensor_bytes), and the dtype is of blocks.
+    /// Those of [`tensor_bytes`](Self::tensor_bytes), or the dtype is quantised.
     pub fn tensor(
         &mut self,
         name: impl Into<String>,
@@ -71,12 +71,13 @@ impl SafeTensorsWriter {
         self.tensor_bytes(name, dtype, dims, HostBytes::new(Arc::new(data)))
     }
 
-    /// Adds a tensor: `dims` row-major, outermost first, zeros among them if need be; `data` its
+    /// Adds a tensor. `dims` are row-major, outermost first, and may be zero; `data` holds the
     /// little-endian elements.
     ///
     /// # Errors
-    /// The name is `__metadata__`, the dims are more than [`MAX_DIMS`](crate::MAX_DIMS) or too large, or the data
-    /// has another size. A name that is given twice is reported when the file is written.
+    /// The name is `__metadata__`, there are more than [`MAX_DIMS`](crate::MAX_DIMS) dims, they are
+    /// too large, or the data has another size. A name that is added twice is reported when the
+    /// file is written.
     pub fn tensor_bytes(
         &mut self,
         name: impl Into<String>,
@@ -115,7 +116,7 @@ impl SafeTensorsWriter {
     /// Writes the file to `out`.
     ///
     /// # Errors
-    /// A tensor name was given twice, the header is too long, or `out` fails.
+    /// A tensor name was added twice, the header is too long, or `out` fails.
     pub fn write_to(&self, out: &mut impl Write) -> Result<(), FileWriteError> {
         let mut tensors: Vec<&Tensor> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| (b.dtype, &a.name).cmp(&(a.dtype, &b.name)));
@@ -141,18 +142,15 @@ impl SafeTensorsWriter {
     /// The file as bytes.
     ///
     /// # Errors
-    /// A tensor name was given twice, or the header is too long.
+    /// A tensor name was added twice, or the header is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FileWriteError> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Writes the file at `path`, replacing one that is already there.
-    ///
-    /// The bytes go to a file of another name beside it, which takes its place when it is complete:
-    /// a file that is being replaced may be the mapped source of the tensors. A link stays, and what
-    /// it leads to is replaced.
+    /// Writes the file at `path`, replacing an existing one as
+    /// [`GgufWriter::write_file`](crate::GgufWriter::write_file) does.
     ///
     /// # Errors
     /// Those of [`write_to`](Self::write_to), or the file cannot be created.
@@ -161,7 +159,7 @@ impl SafeTensorsWriter {
     }
 }
 
-/// The header as JSON: the metadata if there is any, and the tensors in the order of their data.
+/// The header: the metadata if there is any, and the tensors in the order of their data.
 struct Header<'a> {
     metadata: &'a BTreeMap<String, String>,
     tensors: &'a [&'a Tensor],

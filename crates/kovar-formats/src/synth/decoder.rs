@@ -16,7 +16,7 @@ pub(super) struct Decoder {
     pub(super) rope_base: f32,
     /// The factor of Llama 3's scaling of rotary frequencies.
     pub(super) rope_factor: Option<f64>,
-    /// Whether the embeddings are the output matrix too.
+    /// Whether the embeddings are also the output matrix.
     pub(super) tied: bool,
 }
 
@@ -73,8 +73,8 @@ impl Decoder {
     }
 
     /// The divisors of the rotary frequencies: `factor` for wavelengths beyond the 8192 tokens of
-    /// the first training, 1 below a quarter of them, smooth between (Llama 3.1's
-    /// `rope_type: llama3`).
+    /// the original context, 1 below a quarter of it, interpolated between (`rope_type: llama3` of
+    /// Llama 3.1).
     fn rope_factors(&self, factor: f64) -> Vec<f32> {
         const TRAINED: f64 = 8192.0;
         const LOW: f64 = 1.0;

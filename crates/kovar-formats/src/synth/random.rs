@@ -22,8 +22,8 @@ impl Random {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// Mean 0, variance 1, between -6 and 6: the sum of twelve uniform numbers, which needs no
-    /// logarithm and so rounds alike everywhere.
+    /// A number with mean 0 and variance 1, between -6 and 6: the sum of twelve uniform numbers. It
+    /// needs no logarithm, so it is rounded the same on every machine.
     pub(super) fn gaussian(&mut self) -> f32 {
         let mut sum = 0;
         for _ in 0..3 {

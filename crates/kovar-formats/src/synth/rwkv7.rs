@@ -10,7 +10,7 @@ use crate::gguf::Value;
 pub(super) struct Rwkv7 {
     pub(super) head_dim: usize,
     pub(super) decay_rank: usize,
-    /// Of the in-context learning rate.
+    /// The rank of the in-context learning rate.
     pub(super) rate_rank: usize,
     pub(super) value_rank: usize,
     pub(super) gate_rank: usize,
@@ -57,8 +57,8 @@ impl Rwkv7 {
                 vec![6, 1, 1, width],
                 vec![0.5; 6 * width],
             ));
-            // llama.cpp wants a value's small network in the first block, which nothing reads, of
-            // the rate's size.
+            // llama.cpp requires low-rank matrices of the value residual in the first block, which
+            // it does not read. They have the rank of the in-context learning rate.
             let value_rank = match layer {
                 0 => self.rate_rank,
                 _ => self.value_rank,

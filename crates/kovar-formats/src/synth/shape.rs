@@ -20,14 +20,14 @@ pub struct Shape {
     pub(super) blocks: Blocks,
 }
 
-/// What sets the blocks of an architecture apart.
+/// The sizes of the blocks of an architecture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Blocks {
     Decoder(Decoder),
     Rwkv7(Rwkv7),
 }
 
-/// Sizes from the `config.json` of each model; of RWKV-7 from the tensors of the World models.
+/// Sizes from the `config.json` of each model, and from the tensors of the RWKV-7 World models.
 const SHAPES: [Shape; 6] = [
     Shape {
         name: "Llama-3.2-1B",
@@ -133,12 +133,13 @@ const SHAPES: [Shape; 6] = [
     },
 ];
 
-/// A tensor of a shape: its name, its dims outermost first, how its numbers are chosen, and the dtype
-/// that it has if the mix leaves it as it is.
+/// A tensor of a shape.
 pub(super) struct Tensor {
     pub(super) name: String,
+    /// The dims, outermost first.
     pub(super) dims: Vec<usize>,
     pub(super) fill: Fill,
+    /// The dtype if the mix does not convert the tensor.
     pub(super) kept: DType,
 }
 
@@ -163,7 +164,7 @@ impl Tensor {
         }
     }
 
-    /// A random matrix; the standard deviation is `damping` over the root of a row.
+    /// A random matrix of `n` rows and `k` columns. The standard deviation is `damping / sqrt(k)`.
     pub(super) fn matrix(name: String, n: usize, k: usize, damping: f32) -> Self {
         Self {
             name,
@@ -175,7 +176,7 @@ impl Tensor {
 }
 
 impl Shape {
-    /// The shape called `name`, in either case; `None` if it is not known.
+    /// The shape called `name`, ignoring case; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|shape| shape.name.eq_ignore_ascii_case(name))
     }
@@ -198,7 +199,7 @@ impl Shape {
         }
     }
 
-    /// The metadata, without that of number types.
+    /// The metadata except the keys that describe number types.
     pub(super) fn metadata(&self) -> Vec<(String, Value)> {
         let mut metadata: Vec<(String, Value)> = vec![
             (
@@ -243,13 +244,13 @@ impl Shape {
         }
     }
 
-    /// The standard deviation of what is added to the hidden state, once in each half of a layer.
+    /// The standard deviation of each addition to the hidden state. Every layer adds twice.
     pub(super) fn damping(&self) -> f32 {
         1.0 / (2.0 * self.layers as f32).sqrt()
     }
 }
 
-/// A size as metadata has it.
+/// A size as a metadata value.
 pub(super) fn size(size: usize) -> Value {
     u32::try_from(size).unwrap_or(u32::MAX).into()
 }
@@ -264,7 +265,7 @@ impl fmt::Display for Shape {
 mod tests {
     use super::*;
 
-    /// The tensors of the value in RWKV-7's first block are in files only, so they are not counted.
+    /// The value residual in RWKV-7's first block is in files only, so it is not counted.
     #[test]
     fn shapes_have_the_parameters_of_their_models() {
         for (name, parameters) in [

@@ -1,8 +1,8 @@
-//! Vocabularies without meaning, with which programs that want a tokenizer load a file.
+//! Vocabularies without meaning, for programs that load no file without a tokenizer.
 
 use crate::gguf::{StringArray, Value};
 
-/// Which kind of tokenizer.
+/// The kind of tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vocabulary {
     /// Byte-level BPE: the printable characters of ASCII, space and newline, and one merge.
@@ -16,11 +16,11 @@ const NORMAL: i32 = 1;
 const CONTROL: i32 = 3;
 const UNUSED: i32 = 5;
 
-/// The metadata of a tokenizer of `len` tokens, those beyond what the kind needs without use.
+/// The metadata of a tokenizer of `len` tokens. Tokens beyond those of the kind are unused.
 pub(super) fn metadata(kind: Vocabulary, len: usize) -> Vec<(String, Value)> {
     let (model, end, mut tokens) = match kind {
         Vocabulary::ByteLevel => {
-            // How byte-level vocabularies write a space and a newline.
+            // A space, a newline and a space before `a` in byte-level vocabularies.
             let spelled = ["\u{120}", "\u{10a}", "\u{120}a"].map(str::to_owned);
             let printable = ('!'..='~').map(String::from);
             let tokens: Vec<String> = printable.chain(spelled).collect();

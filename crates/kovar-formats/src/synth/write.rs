@@ -1,4 +1,4 @@
-//! The file of a shape.
+//! Writing the model file of a shape.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,17 +18,17 @@ use crate::quantize::{
 
 /// Pieces in a pool.
 const POOL_PIECES: usize = 1024;
-/// Bytes that are put together before they are written.
+/// Bytes that are joined before they are written.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Why a synthetic file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SynthError {
-    /// Numbers could not be encoded.
+    /// The weights could not be encoded.
     #[error("the weights cannot be encoded")]
     Codec(#[from] CodecError),
-    /// The caller stopped it.
+    /// The caller stopped the writing.
     #[error("stopped")]
     Stopped,
     /// The file cannot be written.
@@ -36,14 +36,15 @@ pub enum SynthError {
     Write(#[from] FileWriteError),
 }
 
-/// Writes a model file of `shape` with random weights at `path`, replacing one that is there.
+/// Writes a model file of `shape` with random weights at `path`, replacing an existing one.
 ///
-/// `mix` chooses the types as in [`quantize::plan`](crate::quantize::plan); vectors are F32, and what the mix
-/// leaves alone has the type that it has in the files of the real model.
-/// `progress` hears of the bytes that were written and how many there will be, and may stop it.
+/// `mix` chooses the types as in [`quantize::plan`](crate::quantize::plan). Vectors are F32, and
+/// matrices that the mix does not convert have their type in the files of the real model.
+/// `progress` is called with the bytes that were written and the bytes in all, and can stop the
+/// writing.
 ///
 /// # Errors
-/// The file cannot be written, or `progress` stopped it. No file is left then.
+/// The file cannot be written, or `progress` stopped the writing. No file is left then.
 pub fn write_file(
     shape: &Shape,
     mix: Mix,
@@ -69,7 +70,7 @@ pub fn write_file(
     writer.metadata(FILE_TYPE_KEY, mix.file_type())?;
     writer.metadata(QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION)?;
     for (tensor, &dtype) in tensors.iter().zip(&dtypes) {
-        writer.tensor_later(&*tensor.name, dtype, &tensor.dims)?;
+        writer.declare_tensor(&*tensor.name, dtype, &tensor.dims)?;
     }
     let bytes_of = |t: &Tensor, dtype: DType| dtype.bytes_for(t.dims.iter().product()).unwrap_or(0);
     let sizes = tensors
@@ -113,7 +114,7 @@ fn encode(dtype: DType, values: &[f32]) -> Result<Vec<u8>, SynthError> {
     Ok(bytes)
 }
 
-/// Encoded pieces of rows by dtype, elements of a piece and bits of the standard deviation.
+/// Encoded pieces of rows, by dtype, elements of a piece and bits of the standard deviation.
 struct Pools {
     random: Random,
     pools: HashMap<(DType, usize, u32), Vec<u8>>,

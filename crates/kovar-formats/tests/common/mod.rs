@@ -1,4 +1,4 @@
-//! What tests of folders share.
+//! Helpers for tests of model folders.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::error::Error;
@@ -131,8 +131,8 @@ pub fn folder(files: &[(&str, &[u8])]) -> TempDir {
     folder
 }
 
-/// A whole error with its causes, the folder's own path left out.
-pub fn told(error: &dyn Error, folder: &Path) -> String {
+/// The message of an error with its sources, without the path of the folder.
+pub fn message(error: &dyn Error, folder: &Path) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

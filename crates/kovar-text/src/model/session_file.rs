@@ -456,7 +456,7 @@ fn read(metadata: &Metadata) -> Result<(Header, Option<u64>), MetadataError> {
 
 /// Whether a session can be saved at `path`.
 pub(crate) fn check_place(path: &Path) -> Result<(), SessionFileError> {
-    GgufWriter::check_place(path).map_err(|source| SessionFileError::Write {
+    GgufWriter::check_writable(path).map_err(|source| SessionFileError::Write {
         path: path.to_owned(),
         source,
     })

@@ -10,7 +10,7 @@ pub(super) fn metadata(
     source: &Source<'_>,
 ) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
     check_model(source)?;
-    // NFC is what Qwen's have; GGUF has no key for it and llama.cpp leaves it out.
+    // Qwen's tokenizers have NFC. GGUF has no key for it, and llama.cpp does not apply it.
     match kind(&source.json.normalizer) {
         None if source.json.normalizer.is_null() => {}
         Some("NFC") => {}
@@ -26,7 +26,7 @@ pub(super) fn metadata(
     }
     let mut merges = Vec::with_capacity(source.json.model.merges.len());
     for (rank, merge) in source.json.model.merges.iter().enumerate() {
-        // GGUF puts a space between the two, so that neither can have one.
+        // GGUF separates the two tokens by a space, so neither may contain one.
         let pair = merge
             .pair()
             .filter(|(left, right)| !left.contains(' ') && !right.contains(' '));
@@ -44,7 +44,7 @@ pub(super) fn metadata(
     ])
 }
 
-/// Fails where the model does what neither kind of BPE in GGUF does.
+/// Fails if the model has features that neither kind of BPE in GGUF has.
 pub(super) fn check_model(source: &Source<'_>) -> Result<(), HuggingFaceError> {
     let model = &source.json.model;
     if let Some(dropout) = model.dropout.filter(|&dropout| dropout != 0.0) {

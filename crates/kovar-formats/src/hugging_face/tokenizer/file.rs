@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// The parts of a `tokenizer.json` that say how text becomes ids.
+/// The contents of a `tokenizer.json` that determine how text becomes ids.
 #[derive(Debug, Deserialize)]
 pub(super) struct TokenizerJson {
     #[serde(default)]
@@ -50,7 +50,7 @@ impl AddedToken {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Model {
-    /// Old files leave it out where the model is BPE.
+    /// Absent in old files of BPE models.
     #[serde(rename = "type")]
     kind: Option<String>,
     pub(super) vocab: Vocabulary,
@@ -62,7 +62,7 @@ pub(super) struct Model {
     pub(super) ignore_merges: bool,
     pub(super) dropout: Option<f64>,
     pub(super) unk_token: Option<String>,
-    /// Of a Unigram model.
+    /// For Unigram models only.
     pub(super) unk_id: Option<u64>,
     pub(super) continuing_subword_prefix: Option<String>,
     pub(super) end_of_word_suffix: Option<String>,
@@ -74,11 +74,11 @@ impl Model {
     }
 }
 
-/// Tokens with their ids, or in a list with their scores.
+/// Tokens with their ids, or a list of tokens with their scores.
 #[derive(Debug)]
 pub(super) enum Vocabulary {
     Map(Vec<(String, u64)>),
-    /// Of a Unigram model.
+    /// For Unigram models only.
     Pieces(Vec<(String, f64)>),
 }
 
@@ -92,7 +92,7 @@ impl Vocabulary {
     }
 }
 
-/// A merge rule; old files write both tokens as one text.
+/// A merge rule. Old files store both tokens as one text.
 #[derive(Debug)]
 pub(super) enum Merge {
     Text(String),

@@ -21,7 +21,7 @@ use crate::small_file::{optional, read_json};
 
 use file::{AddedToken, TokenizerJson, Vocabulary};
 
-/// The largest `tokenizer.json`, in bytes.
+/// The most bytes of a `tokenizer.json`.
 const MAX_TOKENIZER_BYTES: usize = 256 << 20;
 
 /// Values of `tokenizer.ggml.token_type`.
@@ -36,7 +36,7 @@ mod token_type {
 
 type Metadata = Vec<(String, Value)>;
 
-/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens; none if
+/// The keys `tokenizer.*` of the tokenizer in `folder`, for a model of `vocab_len` tokens. Empty if
 /// the folder has no `tokenizer.json`. `model` is the folder's `config.json`.
 pub(crate) fn metadata(
     folder: &Path,
@@ -62,13 +62,13 @@ pub(crate) fn metadata(
         tokens.types.clone().into(),
     ));
     let mut special = special::metadata(folder, model, &source, &tokens)?;
-    // What the file itself says of its unknown token counts.
+    // For the unknown token, `tokenizer.json` overrides the other files.
     special.retain(|(key, _)| metadata.iter().all(|(own, _)| own != key));
     metadata.extend(special);
     Ok(metadata)
 }
 
-/// A `tokenizer.json` and where it lies.
+/// A `tokenizer.json` and its path.
 struct Source<'a> {
     path: &'a Path,
     json: TokenizerJson,
@@ -96,7 +96,7 @@ impl Source<'_> {
         }
     }
 
-    /// GGUF's keys behind `tokenizer.ggml.` for this kind of tokenizer.
+    /// GGUF's keys of this kind of tokenizer, without the prefix `tokenizer.ggml.`.
     fn kind(&self, tokens: &Tokens) -> Result<Vec<(&'static str, Value)>, HuggingFaceError> {
         match self.json.model.kind() {
             "BPE" if matches!(self.json.model.vocab, Vocabulary::Pieces(_)) => {
@@ -109,7 +109,8 @@ impl Source<'_> {
         }
     }
 
-    /// Every token by its id. Ids without a token, as of embeddings that are padded, are unused.
+    /// Every token by its id. Ids without a token are unused, for instance those of padded
+    /// embeddings.
     fn tokens(&self, vocab_len: usize) -> Result<Tokens, HuggingFaceError> {
         let mut texts: Vec<Option<&str>> = vec![None; vocab_len];
         let mut types = vec![token_type::UNUSED; vocab_len];
@@ -174,7 +175,8 @@ impl Source<'_> {
         })
     }
 
-    /// Whether the token stands for text that has no other; byte-level vocabularies have one for any.
+    /// Whether the token stands for text without tokens. Byte-level vocabularies have no such
+    /// token: every text has tokens.
     fn is_unknown(&self, text: &str) -> bool {
         let model = &self.json.model;
         match &model.vocab {
@@ -203,7 +205,7 @@ impl Source<'_> {
     }
 }
 
-/// The kind of a step of the tokenizer.
-fn kind(step: &Json) -> Option<&str> {
-    step.get("type").and_then(Json::as_str)
+/// The kind of a stage of the tokenizer.
+fn kind(stage: &Json) -> Option<&str> {
+    stage.get("type").and_then(Json::as_str)
 }

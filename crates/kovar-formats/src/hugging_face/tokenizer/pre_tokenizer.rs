@@ -1,15 +1,15 @@
-//! Recognising how text is cut into words.
+//! Recognition of the pre-tokenizers, which cut text into words.
 
 use serde_json::Value;
 
 use super::kind;
 
 /// A pre-tokenizer of GGUF.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
     /// Its name in `tokenizer.ggml.pre`.
     pub(super) name: &'static str,
-    /// Whether a word that is a token is taken whole, as its tokenizers have it.
+    /// Whether a word that is itself a token is not cut further.
     pub(super) ignore_merges: bool,
 }
 
@@ -20,7 +20,8 @@ const fn family_of(name: &'static str, ignore_merges: bool) -> Family {
     }
 }
 
-/// By the expression that cuts before the bytes are mapped; the first is that of `ByteLevel` itself.
+/// Pre-tokenizers by the expression that cuts the text before bytes are mapped to characters. The
+/// first expression is that of `ByteLevel` itself.
 ///
 /// Source: the tokenizers of the models.
 const BY_PATTERN: &[(&str, Family)] = &[
@@ -47,10 +48,10 @@ const BY_PATTERN: &[(&str, Family)] = &[
 const GPT2: Family = family_of("gpt-2", false);
 const SMOLLM: Family = family_of("smollm", false);
 
-/// One step of a pre-tokenizer.
+/// One stage of a pre-tokenizer.
 #[derive(Debug, PartialEq, Eq)]
-enum Step<'a> {
-    /// Maps bytes to characters, and cuts by GPT-2's expression if so.
+enum Stage<'a> {
+    /// Maps bytes to characters. If `cuts`, cuts by GPT-2's expression first.
     ByteLevel { cuts: bool },
     /// Cuts by an expression.
     Split(&'a str),
@@ -58,45 +59,37 @@ enum Step<'a> {
     Digits,
 }
 
-/// The family whose cuts `pre_tokenizer` makes; `None` if there is none.
+/// The family that cuts like `pre_tokenizer`; `None` if there is none.
 pub(super) fn family(pre_tokenizer: &Value) -> Option<Family> {
     let alone = std::slice::from_ref(pre_tokenizer);
-    let steps = match kind(pre_tokenizer)? {
+    let stages = match kind(pre_tokenizer)? {
         "Sequence" => pre_tokenizer.get("pretokenizers")?.as_array()?,
         _ => alone,
     };
-    let steps: Vec<Step<'_>> = steps.iter().map(step).collect::<Option<_>>()?;
-    match *steps.as_slice() {
-        [Step::ByteLevel { cuts: true }] => Some(GPT2),
-        [Step::Digits, Step::ByteLevel { cuts: true }] => Some(SMOLLM),
-        [Step::Split(pattern), Step::ByteLevel { cuts: false }] => {
+    let stages: Vec<Stage<'_>> = stages.iter().map(stage).collect::<Option<_>>()?;
+    match *stages.as_slice() {
+        [Stage::ByteLevel { cuts: true }] => Some(GPT2),
+        [Stage::Digits, Stage::ByteLevel { cuts: true }] => Some(SMOLLM),
+        [Stage::Split(pattern), Stage::ByteLevel { cuts: false }] => {
             let found = BY_PATTERN.iter().find(|(known, _)| *known == pattern);
-            found.map(
-                |(
-                    _,
-                    Family {
-                        name,
-                        ignore_merges,
-                    },
-                )| family_of(name, *ignore_merges),
-            )
+            found.map(|(_, family)| *family)
         }
         _ => None,
     }
 }
 
-fn step(step: &Value) -> Option<Step<'_>> {
-    let flag = |key: &str| step.get(key).map_or(Some(None), |v| v.as_bool().map(Some));
-    match kind(step)? {
+fn stage(stage: &Value) -> Option<Stage<'_>> {
+    let flag = |key: &str| stage.get(key).map_or(Some(None), |v| v.as_bool().map(Some));
+    match kind(stage)? {
         "ByteLevel" if flag("add_prefix_space")? != Some(true) => {
             let cuts = flag("use_regex")?.unwrap_or(true);
-            Some(Step::ByteLevel { cuts })
+            Some(Stage::ByteLevel { cuts })
         }
-        "Digits" if flag("individual_digits")? == Some(true) => Some(Step::Digits),
+        "Digits" if flag("individual_digits")? == Some(true) => Some(Stage::Digits),
         "Split" if flag("invert")? != Some(true) => {
-            let behavior = step.get("behavior")?.as_str()?;
-            let pattern = step.get("pattern")?.get("Regex")?.as_str()?;
-            (behavior == "Isolated").then_some(Step::Split(pattern))
+            let behavior = stage.get("behavior")?.as_str()?;
+            let pattern = stage.get("pattern")?.get("Regex")?.as_str()?;
+            (behavior == "Isolated").then_some(Stage::Split(pattern))
         }
         _ => None,
     }

@@ -10,10 +10,11 @@ use super::{Metadata, Source, Tokens, kind};
 use crate::gguf::Value;
 use crate::small_file::{optional, read_text};
 
-/// The longest template, in bytes.
+/// The most bytes of a template.
 const MAX_TEMPLATE_BYTES: usize = 16 << 20;
 
-/// Keys of `tokenizer_config.json`, of `config.json` and of GGUF.
+/// The key of a special token in `tokenizer_config.json`, that of its id in `config.json`, and that
+/// of its id in GGUF.
 const SPECIAL: &[(&str, Option<&str>, &str)] = &[
     ("bos_token", Some("bos_token_id"), "bos_token_id"),
     ("eos_token", Some("eos_token_id"), "eos_token_id"),
@@ -71,7 +72,7 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-/// The text of a special token, which is given alone or with its properties.
+/// The text of a special token: the value is this text or an object with this text and properties.
 fn text_of<'a>(settings: &'a Config, key: &str) -> Result<Option<&'a str>, HuggingFaceError> {
     match settings.get(key) {
         None => Ok(None),
@@ -84,7 +85,7 @@ fn text_of<'a>(settings: &'a Config, key: &str) -> Result<Option<&'a str>, Huggi
     }
 }
 
-/// The ids under `key`, one or a list of them.
+/// The ids under `key`: the value is one id or a list.
 fn ids_of(config: &Config, key: &str, tokens: &Tokens) -> Result<Vec<u32>, HuggingFaceError> {
     let values = match config.get(key) {
         None => return Ok(Vec::new()),
@@ -99,32 +100,32 @@ fn ids_of(config: &Config, key: &str, tokens: &Tokens) -> Result<Vec<u32>, Huggi
     ids.ok_or_else(|| config.wrong(key, "ids of the vocabulary"))
 }
 
-/// The tokens that the post-processor puts before a text and behind it.
+/// The tokens that the post-processor adds before and after a text.
 fn added_around<'a>(
     source: &'a Source<'_>,
 ) -> Result<(Option<&'a str>, Option<&'a str>), HuggingFaceError> {
     let processor = &source.json.post_processor;
     let unsupported = || source.unsupported("post_processor", shown(Some(processor)));
-    let steps = match kind(processor) {
+    let stages = match kind(processor) {
         None if processor.is_null() => return Ok((None, None)),
         Some("Sequence") => {
-            let steps = processor.get("processors").and_then(Json::as_array);
-            steps.ok_or_else(unsupported)?
+            let stages = processor.get("processors").and_then(Json::as_array);
+            stages.ok_or_else(unsupported)?
         }
         _ => std::slice::from_ref(processor),
     };
     let mut around = (None, None);
-    for step in steps {
-        match kind(step) {
+    for stage in stages {
+        match kind(stage) {
             Some("ByteLevel") => {}
             Some("TemplateProcessing") => {
-                let parts = step.get("single").and_then(Json::as_array);
-                let parts: Vec<Option<&str>> = parts
+                let pieces = stage.get("single").and_then(Json::as_array);
+                let pieces: Vec<Option<&str>> = pieces
                     .ok_or_else(unsupported)?
                     .iter()
-                    .map(|part| part.get("SpecialToken")?.get("id")?.as_str())
+                    .map(|piece| piece.get("SpecialToken")?.get("id")?.as_str())
                     .collect();
-                around = match *parts.as_slice() {
+                around = match *pieces.as_slice() {
                     [None] => (None, None),
                     [Some(before), None] => (Some(before), None),
                     [None, Some(after)] => (None, Some(after)),
@@ -138,8 +139,8 @@ fn added_around<'a>(
     Ok(around)
 }
 
-/// The chat template: that of `chat_template.jinja`, else that of the settings, which may be several
-/// by name.
+/// The chat template in `chat_template.jinja` or, without this file, in the settings, which may
+/// have several by name.
 fn template(folder: &Path, settings: &Config) -> Result<Metadata, HuggingFaceError> {
     const KEY: &str = "tokenizer.chat_template";
     let text = read_text(&folder.join(CHAT_TEMPLATE), MAX_TEMPLATE_BYTES);

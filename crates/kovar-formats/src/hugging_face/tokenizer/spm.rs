@@ -1,4 +1,5 @@
-//! SentencePiece's BPE, as `tokenizers` writes it (merges and byte tokens): GGUF's tokenizer `llama`.
+//! SentencePiece's BPE in the form of `tokenizers` (merges and byte tokens): GGUF's tokenizer
+//! `llama`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,17 +11,17 @@ use super::bpe::check_model;
 use super::{Source, Tokens, kind, token_type};
 use crate::gguf::Value;
 
-/// How SentencePiece writes a space.
+/// The character for a space in SentencePiece's tokens.
 pub(super) const SPACE: &str = "\u{2581}";
 
-/// The score of tokens that no rule makes, below all others.
+/// The score of tokens that no merge rule makes. It is below all others.
 const UNMERGED: f32 = -1e9;
 
-/// The longest token that a rule makes, in bytes: each is cut at every character. SentencePiece trains
-/// tokens of 16 characters unless told otherwise.
+/// The most bytes of a token that a rule makes. The time to check a token grows with its length. By
+/// default SentencePiece trains tokens of at most 16 characters.
 const MAX_MERGED: usize = 512;
 
-/// Whether `text` is a byte's token, `<0x0A>`.
+/// Whether `text` is the token of a byte, such as `<0x0A>`.
 pub(super) fn is_byte_token(text: &str) -> bool {
     let digits = text
         .strip_prefix("<0x")
@@ -42,21 +43,23 @@ pub(super) fn metadata(
     ])
 }
 
-/// Whether a space is put before a text. (GGUF has no word for `first`, which leaves it out behind
-/// special tokens: llama.cpp puts it there as well.) Spaces must become U+2581, by the normaliser or by the
-/// pre-tokenizer, and nothing else may happen to the text.
+/// Whether a space is added before a text. The normaliser or the pre-tokenizer must replace spaces
+/// by U+2581 and must not change the text otherwise.
+///
+/// The scheme `first` adds no space after special tokens. GGUF has no key for this, and llama.cpp
+/// adds the space there as well.
 fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
     let prepend = json!({"type": "Prepend", "prepend": SPACE});
     let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": SPACE});
     let (normalizer, pre) = (&source.json.normalizer, &source.json.pre_tokenizer);
-    let steps = match kind(normalizer) {
+    let stages = match kind(normalizer) {
         Some("Sequence") => normalizer.get("normalizers").and_then(Json::as_array),
         _ => None,
     };
     let alone = std::slice::from_ref(normalizer);
-    let steps = steps.map_or(alone, Vec::as_slice);
+    let stages = stages.map_or(alone, Vec::as_slice);
     if pre.is_null() {
-        match steps {
+        match stages {
             [first, second] if *first == prepend && *second == replace => return Ok(true),
             [only] if *only == replace => return Ok(false),
             _ => {}
@@ -74,17 +77,19 @@ fn adds_space_prefix(source: &Source<'_>) -> Result<bool, HuggingFaceError> {
             _ => {}
         }
     }
-    match pre.is_null() {
-        true => Err(source.unsupported("normalizer", shown(Some(normalizer)))),
-        false => Err(source.unsupported("pre_tokenizer", shown(Some(pre)))),
+    if pre.is_null() {
+        Err(source.unsupported("normalizer", shown(Some(normalizer))))
+    } else {
+        Err(source.unsupported("pre_tokenizer", shown(Some(pre))))
     }
 }
 
-/// Scores by which SentencePiece's algorithm, which joins the neighbours that make the token of the
-/// highest score, does the same as the merges in their order.
+/// Scores with which SentencePiece's algorithm gives the same result as the merges in their order.
+/// The algorithm joins the two neighbours whose token has the highest score.
 ///
-/// That is so if the rules that make a token follow each other, and any two tokens that make one have
-/// a rule. A token that is neither a character nor made by a rule never comes up.
+/// Such scores exist if the rules that make the same token are consecutive, and if there is a rule
+/// for any two tokens that form a third. A token that is neither a character nor made by a rule
+/// never occurs.
 fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceError> {
     let order = |left: &str, right: &str| HuggingFaceError::MergeOrder {
         path: source.path.to_owned(),
@@ -95,7 +100,7 @@ fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceE
     let mut scores = vec![UNMERGED; tokens.texts.len()];
     let mut rules: HashSet<(usize, usize)> = HashSet::new();
     let mut made = 0usize;
-    // Of what a rule makes, and of a character.
+    // The most bytes of a character and of a token that a rule makes.
     let mut longest = char::MAX.len_utf8();
     let mut last = None;
     for (rank, merge) in source.json.model.merges.iter().enumerate() {
@@ -135,7 +140,7 @@ fn scores(source: &Source<'_>, tokens: &Tokens) -> Result<Vec<f32>, HuggingFaceE
         }
         for (at, _) in text.char_indices().skip(1) {
             let (left, right) = text.split_at(at);
-            // Text in which neither comes up.
+            // The longer of the two never occurs.
             if left.len().max(right.len()) > longest {
                 continue;
             }

@@ -19,7 +19,8 @@ pub(super) fn metadata(
     };
     let normalizer = Normalizer::read(source)?;
     let words = Words::read(source)?;
-    // It cuts at tabs, line ends and the like as well, which only the map makes spaces.
+    // `WhitespaceSplit` also cuts at tabs, line ends and so on. This is the same as cutting at
+    // spaces only if the map replaces them by spaces.
     if words.splits_at_spaces && normalizer.charsmap.is_none() {
         let pre = &source.json.pre_tokenizer;
         return Err(source.unsupported("pre_tokenizer", shown(Some(pre))));
@@ -47,7 +48,7 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-/// What is done to the characters of a text.
+/// How the characters of a text are changed.
 #[derive(Default)]
 struct Normalizer {
     charsmap: Option<Vec<u8>>,
@@ -55,24 +56,24 @@ struct Normalizer {
 }
 
 impl Normalizer {
-    /// A precompiled map, the removal of surplus spaces as transformers writes it (in two steps), both,
-    /// or nothing.
+    /// Reads a precompiled map, the removal of surplus spaces (two stages in the files of
+    /// transformers), both, or nothing.
     fn read(source: &Source<'_>) -> Result<Self, HuggingFaceError> {
         let normalizer = &source.json.normalizer;
         let unsupported = || source.unsupported("normalizer", shown(Some(normalizer)));
-        let mut steps = steps(normalizer, "normalizers").ok_or_else(unsupported)?;
+        let mut stages = stages(normalizer, "normalizers").ok_or_else(unsupported)?;
         let mut read = Self::default();
-        if let [first, rest @ ..] = steps
+        if let [first, rest @ ..] = stages
             && kind(first) == Some("Precompiled")
         {
             let map = first.get("precompiled_charsmap").and_then(Json::as_str);
             let map = map.and_then(|map| BASE64_STANDARD.decode(map).ok());
             read.charsmap = Some(map.ok_or_else(unsupported)?);
-            steps = rest;
+            stages = rest;
         }
         let strip = json!({"type": "Strip", "strip_left": false, "strip_right": true});
         let join = json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE});
-        match steps {
+        match stages {
             [] => Ok(read),
             [first, second] if *first == strip && *second == join => {
                 read.removes_spaces = true;
@@ -83,7 +84,7 @@ impl Normalizer {
     }
 }
 
-/// What is done to the words of a text.
+/// How a text is cut into words.
 struct Words {
     splits_at_spaces: bool,
     adds_prefix: bool,
@@ -93,7 +94,7 @@ impl Words {
     fn read(source: &Source<'_>) -> Result<Self, HuggingFaceError> {
         let pre = &source.json.pre_tokenizer;
         let read = || {
-            let (splits_at_spaces, last) = match steps(pre, "pretokenizers")? {
+            let (splits_at_spaces, last) = match stages(pre, "pretokenizers")? {
                 [only] => (false, only),
                 [first, last] if kind(first) == Some("WhitespaceSplit") => (true, last),
                 _ => return None,
@@ -116,8 +117,8 @@ impl Words {
     }
 }
 
-/// The steps of a sequence under `key`, a step that stands alone, or none.
-fn steps<'a>(value: &'a Json, key: &str) -> Option<&'a [Json]> {
+/// The stages of a sequence under `key`, a single stage, or none.
+fn stages<'a>(value: &'a Json, key: &str) -> Option<&'a [Json]> {
     match kind(value) {
         None if value.is_null() => Some(&[]),
         Some("Sequence") => value.get(key)?.as_array().map(Vec::as_slice),
