@@ -4,128 +4,178 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::UnknownDType;
+use crate::quant::{
+    Block, BlockIQ4NL, BlockIQ4XS, BlockMXFP4, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K,
+    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0, Codec,
+};
 
-/// The element type of a value.
-///
-/// A *plain* dtype stores every element on its own. A *block* dtype (all others) stores
-/// [`block_len`](DType::block_len) consecutive elements of a row together in
-/// [`block_bytes`](DType::block_bytes) bytes, so rows are whole numbers of blocks.
-///
-/// Source of the block layouts: the GGUF specification and ggml's `ggml-common.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum DType {
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary16.
-    F16,
-    /// The upper half of a binary32 (bfloat16).
-    BF16,
-    /// Two's complement 32-bit integer.
-    I32,
-    /// Two's complement 8-bit integer.
-    I8,
-    /// IEEE 754 binary64.
-    F64,
-    /// A sign, 4 exponent and 3 mantissa bits; no infinities, the largest number is 448 (the "fn"
-    /// form of the OCP 8-bit floating-point specification).
-    F8E4M3,
-    /// A sign, 5 exponent and 2 mantissa bits, with infinities: the upper half of a binary16.
-    F8E5M2,
-    /// Unsigned 8-bit integer.
-    U8,
-    /// Two's complement 16-bit integer.
-    I16,
-    /// Two's complement 64-bit integer.
-    I64,
-    /// A byte that is 0 for false; any other is true, and 1 is written.
-    Bool,
-    /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
-    Q4_0,
-    /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
-    Q4_1,
-    /// 32 elements of 5 bits with an f16 scale: `d * (q - 16)`.
-    Q5_0,
-    /// 32 elements of 5 bits with an f16 scale and minimum: `d * q + m`.
-    Q5_1,
-    /// 32 elements of 8 bits with an f16 scale: `d * q`.
-    Q8_0,
-    /// A super-block of 256 elements of 2 bits; 16 sub-blocks with 4-bit scales and minima.
-    Q2K,
-    /// A super-block of 256 elements of 3 bits; 16 sub-blocks with 6-bit scales.
-    Q3K,
-    /// A super-block of 256 elements of 4 bits; 8 sub-blocks with 6-bit scales and minima.
-    Q4K,
-    /// A super-block of 256 elements of 5 bits; 8 sub-blocks with 6-bit scales and minima.
-    Q5K,
-    /// A super-block of 256 elements of 6 bits; 16 sub-blocks with 8-bit scales.
-    Q6K,
-    /// 32 elements of 4 bits, indices into a table of 16 unevenly spaced levels, with an f16 scale.
-    IQ4NL,
-    /// A super-block of 256 elements of 4 bits, of the levels of IQ4_NL; 8 sub-blocks with 6-bit
-    /// scales.
-    IQ4XS,
-    /// 32 floats of 4 bits (E2M1) with a power of two as scale (E8M0): the OCP microscaling format.
-    MXFP4,
-}
-
+/// A row of the table.
 struct Row {
-    dtype: DType,
     name: &'static str,
     block_len: usize,
     block_bytes: usize,
+    gguf_id: Option<u32>,
+    traits: u8,
+    codec: Option<Codec>,
 }
 
-const fn row(dtype: DType, name: &'static str, block_len: usize, block_bytes: usize) -> Row {
+/// What a dtype is and may be used for, as bits.
+pub(crate) mod traits {
+    /// A plain float.
+    pub(crate) const FLOAT: u8 = 1 << 0;
+    /// A plain integer, or Bool.
+    pub(crate) const INTEGER: u8 = 1 << 1;
+    /// Quantised blocks.
+    pub(crate) const QUANTIZED: u8 = 1 << 2;
+    /// An operand of arithmetic.
+    pub(crate) const ARITHMETIC: u8 = 1 << 3;
+    /// A factor of general products.
+    pub(crate) const FACTOR: u8 = 1 << 4;
+    /// What `copy` and `set_rows` encode floats as.
+    pub(crate) const ENCODED: u8 = 1 << 5;
+    /// Keys and values of attention.
+    pub(crate) const CACHE: u8 = 1 << 6;
+    /// An arithmetic progression.
+    pub(crate) const PROGRESSION: u8 = 1 << 7;
+    /// All that floats of 32 and 16 bits may be used for.
+    pub(super) const COMPUTED: u8 = FLOAT | ARITHMETIC | FACTOR | ENCODED | CACHE;
+}
+use traits::*;
+
+const fn plain(name: &'static str, bytes: usize, gguf_id: Option<u32>, traits: u8) -> Row {
     Row {
-        dtype,
         name,
-        block_len,
-        block_bytes,
+        block_len: 1,
+        block_bytes: bytes,
+        gguf_id,
+        traits,
+        codec: None,
     }
 }
 
-/// One row per dtype, in the order of the enum.
-const TABLE: [Row; 25] = [
-    row(DType::F32, "F32", 1, 4),
-    row(DType::F16, "F16", 1, 2),
-    row(DType::BF16, "BF16", 1, 2),
-    row(DType::I32, "I32", 1, 4),
-    row(DType::I8, "I8", 1, 1),
-    row(DType::F64, "F64", 1, 8),
-    row(DType::F8E4M3, "F8_E4M3", 1, 1),
-    row(DType::F8E5M2, "F8_E5M2", 1, 1),
-    row(DType::U8, "U8", 1, 1),
-    row(DType::I16, "I16", 1, 2),
-    row(DType::I64, "I64", 1, 8),
-    row(DType::Bool, "BOOL", 1, 1),
-    row(DType::Q4_0, "Q4_0", 32, 18),
-    row(DType::Q4_1, "Q4_1", 32, 20),
-    row(DType::Q5_0, "Q5_0", 32, 22),
-    row(DType::Q5_1, "Q5_1", 32, 24),
-    row(DType::Q8_0, "Q8_0", 32, 34),
-    row(DType::Q2K, "Q2_K", 256, 84),
-    row(DType::Q3K, "Q3_K", 256, 110),
-    row(DType::Q4K, "Q4_K", 256, 144),
-    row(DType::Q5K, "Q5_K", 256, 176),
-    row(DType::Q6K, "Q6_K", 256, 210),
-    row(DType::IQ4NL, "IQ4_NL", 32, 18),
-    row(DType::IQ4XS, "IQ4_XS", 256, 136),
-    row(DType::MXFP4, "MXFP4", 32, 17),
-];
+/// A dtype of blocks. All of them may be weights, since all decode to f32.
+const fn quantized<B: Block<N>, const N: usize>(
+    name: &'static str,
+    gguf_id: Option<u32>,
+    traits: u8,
+) -> Row {
+    Row {
+        name,
+        block_len: N,
+        block_bytes: size_of::<B>(),
+        gguf_id,
+        traits: QUANTIZED | traits,
+        codec: Some(Codec::of::<B, N>()),
+    }
+}
+
+/// Declares [`DType`] and the table, which has a row for each dtype: the name, for plain dtypes the
+/// bytes of an element, the id in GGUF files, and what the dtype is and may be used for.
+macro_rules! dtypes {
+    ($($(#[$doc:meta])* $dtype:ident = $row:expr;)*) => {
+        /// The element type of a value.
+        ///
+        /// A *plain* dtype stores every element on its own. A *block* dtype (all others) stores
+        /// [`block_len`](DType::block_len) consecutive elements of a row together in
+        /// [`block_bytes`](DType::block_bytes) bytes, so rows are whole numbers of blocks.
+        ///
+        /// Source of the block layouts: the GGUF specification and ggml's `ggml-common.h`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum DType {
+            $($(#[$doc])* $dtype,)*
+        }
+
+        /// One row per dtype, in the order of the enum.
+        static TABLE: &[Row] = &[$($row),*];
+
+        impl DType {
+            /// Every dtype, in the order of the enum.
+            pub const ALL: [DType; [$(DType::$dtype),*].len()] = [$(DType::$dtype),*];
+        }
+    };
+}
+
+dtypes! {
+    /// IEEE 754 binary32.
+    F32 = plain("F32", 4, Some(0), COMPUTED | PROGRESSION);
+    /// IEEE 754 binary16.
+    F16 = plain("F16", 2, Some(1), COMPUTED);
+    /// The upper half of a binary32 (bfloat16).
+    BF16 = plain("BF16", 2, Some(30), COMPUTED);
+    /// Two's complement 32-bit integer.
+    I32 = plain("I32", 4, Some(26), INTEGER | PROGRESSION);
+    /// Two's complement 8-bit integer.
+    I8 = plain("I8", 1, Some(24), INTEGER);
+    /// IEEE 754 binary64.
+    F64 = plain("F64", 8, Some(28), FLOAT | PROGRESSION);
+    /// A sign, 4 exponent and 3 mantissa bits; no infinities, the largest number is 448 (the "fn"
+    /// form of the OCP 8-bit floating-point specification).
+    F8E4M3 = plain("F8_E4M3", 1, None, FLOAT | FACTOR | ENCODED);
+    /// A sign, 5 exponent and 2 mantissa bits, with infinities: the upper half of a binary16.
+    F8E5M2 = plain("F8_E5M2", 1, None, FLOAT | FACTOR | ENCODED);
+    /// Unsigned 8-bit integer.
+    U8 = plain("U8", 1, None, INTEGER);
+    /// Two's complement 16-bit integer.
+    I16 = plain("I16", 2, Some(25), INTEGER);
+    /// Two's complement 64-bit integer.
+    I64 = plain("I64", 8, Some(27), INTEGER | PROGRESSION);
+    /// A byte that is 0 for false; any other is true, and 1 is written.
+    Bool = plain("BOOL", 1, None, INTEGER);
+    /// 32 elements of 4 bits with an f16 scale: `d * (q - 8)`.
+    Q4_0 = quantized::<BlockQ4_0, _>("Q4_0", Some(2), 0);
+    /// 32 elements of 4 bits with an f16 scale and minimum: `d * q + m`.
+    Q4_1 = quantized::<BlockQ4_1, _>("Q4_1", Some(3), 0);
+    /// 32 elements of 5 bits with an f16 scale: `d * (q - 16)`.
+    Q5_0 = quantized::<BlockQ5_0, _>("Q5_0", Some(6), 0);
+    /// 32 elements of 5 bits with an f16 scale and minimum: `d * q + m`.
+    Q5_1 = quantized::<BlockQ5_1, _>("Q5_1", Some(7), 0);
+    /// 32 elements of 8 bits with an f16 scale: `d * q`.
+    Q8_0 = quantized::<BlockQ8_0, _>("Q8_0", Some(8), ENCODED | CACHE);
+    /// A super-block of 256 elements of 2 bits; 16 sub-blocks with 4-bit scales and minima.
+    Q2K = quantized::<BlockQ2K, _>("Q2_K", Some(10), 0);
+    /// A super-block of 256 elements of 3 bits; 16 sub-blocks with 6-bit scales.
+    Q3K = quantized::<BlockQ3K, _>("Q3_K", Some(11), 0);
+    /// A super-block of 256 elements of 4 bits; 8 sub-blocks with 6-bit scales and minima.
+    Q4K = quantized::<BlockQ4K, _>("Q4_K", Some(12), 0);
+    /// A super-block of 256 elements of 5 bits; 8 sub-blocks with 6-bit scales and minima.
+    Q5K = quantized::<BlockQ5K, _>("Q5_K", Some(13), 0);
+    /// A super-block of 256 elements of 6 bits; 16 sub-blocks with 8-bit scales.
+    Q6K = quantized::<BlockQ6K, _>("Q6_K", Some(14), 0);
+    /// 32 elements of 4 bits, indices into a table of 16 unevenly spaced levels, with an f16 scale.
+    IQ4NL = quantized::<BlockIQ4NL, _>("IQ4_NL", Some(20), 0);
+    /// A super-block of 256 elements of 4 bits, of the levels of IQ4_NL; 8 sub-blocks with 6-bit
+    /// scales.
+    IQ4XS = quantized::<BlockIQ4XS, _>("IQ4_XS", Some(23), 0);
+    /// 32 floats of 4 bits (E2M1) with a power of two as scale (E8M0): the OCP microscaling format.
+    MXFP4 = quantized::<BlockMXFP4, _>("MXFP4", Some(39), 0);
+}
+
+/// How many dtypes have any of `traits`.
+pub(crate) const fn count(traits: u8) -> usize {
+    let (mut n, mut i) = (0, 0);
+    while i < TABLE.len() {
+        n += (TABLE[i].traits & traits != 0) as usize;
+        i += 1;
+    }
+    n
+}
+
+/// The dtypes that have any of `traits`, in the order of the enum.
+pub(crate) const fn list<const N: usize>(traits: u8) -> [DType; N] {
+    let mut list = [DType::F32; N];
+    let (mut n, mut i) = (0, 0);
+    while i < TABLE.len() {
+        if TABLE[i].traits & traits != 0 {
+            list[n] = DType::ALL[i];
+            n += 1;
+        }
+        i += 1;
+    }
+    list
+}
 
 impl DType {
-    /// Every dtype, in the order of the enum.
-    pub const ALL: [DType; 25] = {
-        let mut all = [DType::F32; 25];
-        let mut i = 0;
-        while i < all.len() {
-            all[i] = TABLE[i].dtype;
-            i += 1;
-        }
-        all
-    };
-
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
@@ -145,22 +195,33 @@ impl DType {
         self.row().block_bytes
     }
 
+    /// The id in GGUF files; `None` if GGUF has no such type.
+    pub fn gguf_id(self) -> Option<u32> {
+        self.row().gguf_id
+    }
+
     /// Whether this is a quantised block dtype.
     pub fn is_quantized(self) -> bool {
-        self.block_len() > 1
+        self.is(QUANTIZED)
     }
 
     /// Whether this is a plain floating-point dtype.
     pub fn is_float(self) -> bool {
-        matches!(
-            self,
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
-        )
+        self.is(FLOAT)
     }
 
     /// Whether elements are integers, or [`DType::Bool`], which is 0 or 1.
     pub fn is_integer(self) -> bool {
-        !self.is_float() && !self.is_quantized()
+        self.is(INTEGER)
+    }
+
+    fn is(self, traits: u8) -> bool {
+        self.row().traits & traits != 0
+    }
+
+    /// The codec of a block dtype.
+    pub(crate) fn codec(self) -> Option<&'static Codec> {
+        self.row().codec.as_ref()
     }
 
     /// Bytes of `elements` consecutive elements; `None` if they are not whole blocks or the
@@ -184,10 +245,9 @@ impl FromStr for DType {
 
     /// Reads a name as [`DType::name`] writes it, in either case.
     fn from_str(name: &str) -> Result<Self, UnknownDType> {
-        TABLE
-            .iter()
-            .find(|row| row.name.eq_ignore_ascii_case(name))
-            .map(|row| row.dtype)
+        DType::ALL
+            .into_iter()
+            .find(|dtype| dtype.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| UnknownDType { name: name.into() })
     }
 }
@@ -197,10 +257,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_the_order_of_the_enum() {
-        for (i, dtype) in DType::ALL.into_iter().enumerate() {
-            assert_eq!(dtype as usize, i);
+    fn names_and_ids_are_given_once() {
+        for dtype in DType::ALL {
             assert_eq!(dtype.name().parse::<DType>().unwrap(), dtype);
+            let same = |other: &DType| dtype.gguf_id() == other.gguf_id();
+            let shared = DType::ALL.iter().filter(|other| same(other)).count();
+            assert!(shared == 1 || dtype.gguf_id().is_none(), "{dtype}");
         }
     }
 

@@ -7,7 +7,8 @@
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use kovar_core::DType;
-use kovar_core::quant;
+use kovar_core::ops::dtypes::QUANTIZED;
+use kovar_core::quant::{self, ScaleField, scale_fields};
 use kovar_cpu::bandwidth::measure_read_bandwidth;
 use kovar_cpu::buffer::AlignedBytes;
 use kovar_cpu::pack::{PackedLayout, PackedMatrix};
@@ -72,10 +73,7 @@ fn cases(dtypes: &'static [DType]) -> impl Iterator<Item = Case> {
 }
 
 fn quantized() -> impl Iterator<Item = Case> {
-    use DType::{IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0};
-    cases(&[
-        Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2K, Q3K, Q4K, Q5K, Q6K, IQ4NL, IQ4XS, MXFP4,
-    ])
+    cases(QUANTIZED)
 }
 
 fn floats() -> impl Iterator<Item = Case> {
@@ -97,9 +95,12 @@ fn random_bytes(len: usize) -> Vec<u8> {
 /// numbers is slow, and models have none.
 fn random_blocks(dtype: DType, elements: usize) -> Vec<u8> {
     let mut file = random_bytes(dtype.bytes_for(elements).unwrap());
-    if dtype == DType::MXFP4 {
+    for &field in scale_fields(dtype) {
+        let ScaleField::E8M0(at) = field else {
+            continue;
+        };
         for block in file.chunks_exact_mut(dtype.block_bytes()) {
-            block[0] = 120;
+            block[at] = 120;
         }
     }
     file

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Random, nmse};
 use kovar_core::DType;
-use kovar_core::quant;
 use kovar_core::quant::activation::{block_count, quantize_activations};
+use kovar_core::quant::{self, ScaleField, scale_fields};
 use kovar_cpu::buffer::AlignedBytes;
 use kovar_cpu::pack::{PackedLayout, PackedMatrix};
 use kovar_cpu::pool::ThreadPool;
@@ -157,17 +157,13 @@ fn extreme_codes_are_exact_on_every_level() {
         for fill in [0x00, 0x80, 0xff, 0x7f, 0x08] {
             let mut file = vec![fill; blocks * dtype.block_bytes()];
             for block in file.chunks_exact_mut(dtype.block_bytes()) {
-                let one = 0x3c00u16.to_le_bytes();
-                match dtype {
-                    DType::MXFP4 => block[0] = 127,
-                    DType::Q2K => block[80..].copy_from_slice(&[one, one].concat()),
-                    DType::Q3K => block[108..].copy_from_slice(&one),
-                    DType::Q6K => block[208..].copy_from_slice(&one),
-                    DType::Q4K | DType::Q5K | DType::Q4_1 | DType::Q5_1 => {
-                        block[..2].copy_from_slice(&one);
-                        block[2..4].copy_from_slice(&one);
+                for &field in scale_fields(dtype) {
+                    match field {
+                        ScaleField::F16(at) => {
+                            block[at..at + 2].copy_from_slice(&0x3c00u16.to_le_bytes());
+                        }
+                        ScaleField::E8M0(at) => block[at] = 127,
                     }
-                    _ => block[..2].copy_from_slice(&one),
                 }
             }
             let weight = Weight::from_file(dtype, n, k, &file);

@@ -1,5 +1,6 @@
 //! Deterministic random data of every dtype, gentle and hard.
 
+use kovar_core::quant::{ScaleField, scale_fields};
 use kovar_core::{DType, Value};
 
 use crate::tensor::{TensorData, TensorError, unit_offsets, write_units, write_value};
@@ -135,18 +136,6 @@ impl Fill {
     }
 }
 
-/// The byte offsets of the f16 fields in a block.
-fn scale_fields(dtype: DType) -> &'static [usize] {
-    match dtype {
-        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 | DType::IQ4NL | DType::IQ4XS => &[0],
-        DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K => &[0, 2],
-        DType::Q2K => &[80, 82],
-        DType::Q3K => &[108],
-        DType::Q6K => &[208],
-        _ => &[],
-    }
-}
-
 fn fill_blocks(value: &Value, random: &mut Random, storage: &mut [u8]) -> Result<(), TensorError> {
     let bytes = value.dtype.block_bytes();
     for start in unit_offsets(value) {
@@ -159,14 +148,16 @@ fn fill_blocks(value: &Value, random: &mut Random, storage: &mut [u8]) -> Result
         })?;
         block.fill_with(|| random.bits() as u8);
         for &field in scale_fields(value.dtype) {
-            // An f16 of either sign between 2^-8 and 2^-4.
-            let exponent = 7 + random.below(4) as u16;
-            let bits = (random.bits() as u16 & 0x83ff) | exponent << 10;
-            block[field..field + 2].copy_from_slice(&bits.to_le_bytes());
-        }
-        if value.dtype == DType::MXFP4 {
-            // A power of two between 2^-8 and 2^-5.
-            block[0] = 120 + random.below(4) as u8;
+            match field {
+                ScaleField::F16(at) => {
+                    // Of either sign between 2^-8 and 2^-4.
+                    let exponent = 7 + random.below(4) as u16;
+                    let bits = (random.bits() as u16 & 0x83ff) | exponent << 10;
+                    block[at..at + 2].copy_from_slice(&bits.to_le_bytes());
+                }
+                // A power of two between 2^-8 and 2^-5.
+                ScaleField::E8M0(at) => block[at] = 120 + random.below(4) as u8,
+            }
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use kovar::demo::Demo;
+use kovar::ops::dtypes::CACHES;
 use kovar::{Backend, DType, ModelOptions};
 
 use super::{DeviceArgs, PlacementArgs, devices_error, whole};
@@ -100,13 +101,10 @@ impl RunArgs {
     }
 }
 
-/// The dtypes that a cache may have.
-const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
-
 /// Reads the number type of the keys and values in a context.
 pub fn cache_type(name: &str) -> Result<DType, String> {
     let dtype = name.parse::<DType>().ok();
     dtype
-        .filter(|dtype| CACHE_TYPES.contains(dtype))
+        .filter(|dtype| CACHES.contains(dtype))
         .ok_or_else(|| "expected f32, f16, bf16 or q8_0".to_owned())
 }

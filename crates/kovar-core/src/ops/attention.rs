@@ -1,6 +1,7 @@
 //! Scaled dot-product attention, fused.
 
-use super::rules::{FLOATS, INDICES, Operands, Rules, TensorSpec, count};
+use super::dtypes::{CACHES, FLOATS, INDICES, MASKS};
+use super::rules::{Operands, Rules, TensorSpec, count};
 use super::{Op, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -44,10 +45,6 @@ pub struct Attention {
     pub precision: Precision,
 }
 
-/// What keys and values may be.
-const KEYS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
-/// What masks may be.
-pub(super) const MASKS: &[DType] = &[DType::F32, DType::F16];
 const SINKS: &[DType] = &[DType::F32];
 
 impl Attention {
@@ -111,8 +108,8 @@ impl Rules for Attention {
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         const FORM: &str = "[batch, tokens or rows, heads, head_dim]";
         let q = operands.typed(0, FLOATS)?.dims();
-        let k = operands.typed(1, KEYS)?.dims();
-        let v = operands.typed(2, KEYS)?.dims();
+        let k = operands.typed(1, CACHES)?.dims();
+        let v = operands.typed(2, CACHES)?.dims();
         for (i, dims) in [q, k, v].into_iter().enumerate() {
             operands.rank(i, dims.rank() == 4, FORM)?;
         }

@@ -38,7 +38,7 @@ impl Rules for Copy {
         let x = operands.typed(
             0,
             match self.dtype {
-                DType::Q8_0 => WEIGHTS,
+                block if block.is_quantized() => WEIGHTS,
                 float if ENCODED.contains(&float) => &DType::ALL,
                 _ => PLAIN,
             },

@@ -13,7 +13,7 @@
 //! | `argmax`, `argsort`, `top_k` | [`FLOATS`] | I32 |
 //! | `matmul`, `matmul_id` | `w`: [`WEIGHTS`], `x`: [`FLOATS`] | F32 |
 //! | `gemm` | `a`, `b`: [`FACTORS`], `c`: [`FLOATS`] | F32 |
-//! | `attention` | `q`: [`FLOATS`], `k`, `v`: [`FLOATS`] or Q8_0 | F32 |
+//! | `attention` | `q`: [`FLOATS`], `k`, `v`: [`CACHES`] | F32 |
 //! | `matmul_i8` | `w`: I8, `x`: [`FLOATS`] or I8 | F32 |
 //! | `row_scales`, `quantize_rows` | [`FLOATS`] | F32, I8 |
 //! | `timestep_embedding` | [`FLOATS`] or I32 | F32 |
@@ -27,91 +27,49 @@
 //! decoded where they are multiplied.
 
 use crate::DType;
+use crate::dtype::{count, list, traits};
+
+/// The dtypes that the table of [`DType`] gives any of some traits, in its order.
+macro_rules! having {
+    ($traits:expr) => {
+        &list::<{ count($traits) }>($traits)
+    };
+}
 
 /// What arithmetic takes: the floats of 32 and 16 bits.
-pub const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+pub const FLOATS: &[DType] = having!(traits::ARITHMETIC);
 
 /// The plain dtypes, whose elements can be moved and cast one by one.
-pub const PLAIN: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::I8,
-    DType::F64,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::U8,
-    DType::I16,
-    DType::I64,
-    DType::Bool,
-];
+pub const PLAIN: &[DType] = having!(traits::FLOAT | traits::INTEGER);
+
+/// The quantised dtypes.
+pub const QUANTIZED: &[DType] = having!(traits::QUANTIZED);
 
 /// What weights of products and tables of embeddings may be: what decodes to f32 exactly.
-pub const WEIGHTS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q4_0,
-    DType::Q4_1,
-    DType::Q5_0,
-    DType::Q5_1,
-    DType::Q8_0,
-    DType::Q2K,
-    DType::Q3K,
-    DType::Q4K,
-    DType::Q5K,
-    DType::Q6K,
-    DType::IQ4NL,
-    DType::IQ4XS,
-    DType::MXFP4,
-];
+pub const WEIGHTS: &[DType] = having!(traits::FACTOR | traits::QUANTIZED);
 
 /// What factors of a general product may be.
-pub const FACTORS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-];
+pub const FACTORS: &[DType] = having!(traits::FACTOR);
 
 /// What [`FLOATS`] are encoded as.
-pub const ENCODED: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q8_0,
-];
+pub const ENCODED: &[DType] = having!(traits::ENCODED);
 
-/// What copies may be: [`PLAIN`] and Q8_0.
-pub const COPIES: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::I32,
-    DType::I8,
-    DType::F64,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::U8,
-    DType::I16,
-    DType::I64,
-    DType::Bool,
-    DType::Q8_0,
-];
+/// What results of copies may be: [`PLAIN`] and [`ENCODED`].
+pub const COPIES: &[DType] = having!(traits::FLOAT | traits::INTEGER | traits::ENCODED);
+
+/// What keys and values of attention may be.
+pub const CACHES: &[DType] = having!(traits::CACHE);
 
 /// What arithmetic progressions may be.
-pub const PROGRESSIONS: &[DType] = &[DType::F32, DType::I32, DType::F64, DType::I64];
+pub const PROGRESSIONS: &[DType] = having!(traits::PROGRESSION);
+
+/// What masks of attention and softmax may be.
+pub const MASKS: &[DType] = &[DType::F32, DType::F16];
 
 /// Index operands.
 pub const INDICES: &[DType] = &[DType::I32];
 
-/// The dtypes that `dtype` alone is in; none of block dtypes.
+/// A list of `dtype` alone; an empty one for a block dtype.
 pub(super) fn only(dtype: DType) -> &'static [DType] {
     let one = PLAIN.chunks(1).find(|one| one.contains(&dtype));
     one.unwrap_or(&[])

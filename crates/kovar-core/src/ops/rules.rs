@@ -7,7 +7,7 @@ use crate::graph::{Graph, ScalarId, Value, ValueId};
 use crate::layout::Layout;
 use crate::ops::{Op, dtypes};
 
-pub(super) use dtypes::{FLOATS, INDICES, PLAIN};
+pub(super) use dtypes::{FLOATS, PLAIN};
 
 /// The dtype and dims of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Softmax over the last dimension.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::dtypes::{FLOATS, MASKS};
+use super::rules::{Operands, Rules, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -42,7 +43,7 @@ impl Rules for Softmax {
         let x = operands.typed(0, FLOATS)?;
         operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
         if operands.optional(1).is_some() {
-            operands.typed(1, super::attention::MASKS)?;
+            operands.typed(1, MASKS)?;
             operands.broadcasts(1, 0)?;
         }
         if self.max_bias != 0.0 {

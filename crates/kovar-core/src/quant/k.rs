@@ -4,12 +4,13 @@
 //! minimum; a Q6_K super-block has 16 sub-blocks of 16 elements, each with a signed 8-bit scale.
 //! The sub-blocks' scales and minima are multiples of the super-block's f16 `d` and `dmin`.
 
+use std::mem::offset_of;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::search::{self, magnitude_weights};
 use super::super_block::{AffineCodes, ScaledCodes};
-use super::{Block, F16Bytes};
-use crate::DType;
+use super::{Block, F16Bytes, ScaleField};
 
 /// 256 elements `(d * scale) * q - (dmin * min)`, `q` of 4 bits.
 #[repr(C)]
@@ -95,7 +96,10 @@ impl PackedScales {
 }
 
 impl Block<256> for BlockQ4K {
-    const DTYPE: DType = DType::Q4K;
+    const SCALES: &'static [ScaleField] = &[
+        ScaleField::F16(offset_of!(Self, d)),
+        ScaleField::F16(offset_of!(Self, dmin)),
+    ];
 
     fn decode(&self) -> [f32; 256] {
         decode_affine(self.d, self.dmin, &self.scales, &unpack_nibbles(&self.qs))
@@ -113,7 +117,10 @@ impl Block<256> for BlockQ4K {
 }
 
 impl Block<256> for BlockQ5K {
-    const DTYPE: DType = DType::Q5K;
+    const SCALES: &'static [ScaleField] = &[
+        ScaleField::F16(offset_of!(Self, d)),
+        ScaleField::F16(offset_of!(Self, dmin)),
+    ];
 
     fn decode(&self) -> [f32; 256] {
         let mut codes = unpack_nibbles(&self.qs);
@@ -144,7 +151,7 @@ impl Block<256> for BlockQ5K {
 }
 
 impl Block<256> for BlockQ6K {
-    const DTYPE: DType = DType::Q6K;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 256] {
         let d = self.d.to_f32();

@@ -3,12 +3,13 @@
 //! Both have 16 sub-blocks of 16 elements. Two bits of element `32 g + i` of a half of 128 elements
 //! lie at bit `2 g` of byte `i` of that half's 32 bytes of `qs`.
 
+use std::mem::offset_of;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::search::{self, magnitude_weights};
 use super::super_block::{AffineCodes, ScaledCodes};
-use super::{Block, F16Bytes};
-use crate::DType;
+use super::{Block, F16Bytes, ScaleField};
 
 /// 256 elements `(d * scale) * q - (dmin * min)`, `q` of 2 bits.
 #[repr(C)]
@@ -70,7 +71,10 @@ impl PackedScales {
 }
 
 impl Block<256> for BlockQ2K {
-    const DTYPE: DType = DType::Q2K;
+    const SCALES: &'static [ScaleField] = &[
+        ScaleField::F16(offset_of!(Self, d)),
+        ScaleField::F16(offset_of!(Self, dmin)),
+    ];
 
     fn decode(&self) -> [f32; 256] {
         let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
@@ -99,7 +103,7 @@ impl Block<256> for BlockQ2K {
 }
 
 impl Block<256> for BlockQ3K {
-    const DTYPE: DType = DType::Q3K;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 256] {
         let d = self.d.to_f32();

@@ -4,10 +4,11 @@
 //! element `i < 16` are the low nibble of `qs[i]`, those of element `16 + i` the high nibble. The
 //! fifth bit of element `i` is bit `i` of the little-endian integer `qh`.
 
+use std::mem::offset_of;
+
 use bytemuck::{Pod, Zeroable};
 
-use super::{Block, F16Bytes, largest_magnitude};
-use crate::DType;
+use super::{Block, F16Bytes, ScaleField, largest_magnitude};
 
 /// 32 elements `d * (q - 8)`, `q` of 4 bits.
 #[repr(C)]
@@ -68,7 +69,7 @@ pub struct BlockQ8_0 {
 }
 
 impl Block<32> for BlockQ4_0 {
-    const DTYPE: DType = DType::Q4_0;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 32] {
         let d = self.d.to_f32();
@@ -85,7 +86,10 @@ impl Block<32> for BlockQ4_0 {
 }
 
 impl Block<32> for BlockQ4_1 {
-    const DTYPE: DType = DType::Q4_1;
+    const SCALES: &'static [ScaleField] = &[
+        ScaleField::F16(offset_of!(Self, d)),
+        ScaleField::F16(offset_of!(Self, m)),
+    ];
 
     fn decode(&self) -> [f32; 32] {
         let (d, m) = (self.d.to_f32(), self.m.to_f32());
@@ -103,7 +107,7 @@ impl Block<32> for BlockQ4_1 {
 }
 
 impl Block<32> for BlockQ5_0 {
-    const DTYPE: DType = DType::Q5_0;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 32] {
         let d = self.d.to_f32();
@@ -121,7 +125,10 @@ impl Block<32> for BlockQ5_0 {
 }
 
 impl Block<32> for BlockQ5_1 {
-    const DTYPE: DType = DType::Q5_1;
+    const SCALES: &'static [ScaleField] = &[
+        ScaleField::F16(offset_of!(Self, d)),
+        ScaleField::F16(offset_of!(Self, m)),
+    ];
 
     fn decode(&self) -> [f32; 32] {
         let (d, m) = (self.d.to_f32(), self.m.to_f32());
@@ -140,7 +147,7 @@ impl Block<32> for BlockQ5_1 {
 }
 
 impl Block<32> for BlockQ8_0 {
-    const DTYPE: DType = DType::Q8_0;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 32] {
         let d = self.d.to_f32();

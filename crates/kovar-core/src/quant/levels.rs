@@ -3,13 +3,14 @@
 //! Every 32 elements have 16 bytes of codes: the low nibbles are elements 0 to 15, the high ones
 //! 16 to 31.
 
+use std::mem::offset_of;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::legacy::{pack_nibbles, unpack_nibbles};
 use super::search::{self, magnitude_weights};
 use super::super_block::ScaledCodes;
-use super::{Block, F16Bytes, largest_magnitude};
-use crate::DType;
+use super::{Block, F16Bytes, ScaleField, largest_magnitude};
 
 /// The levels of IQ4_NL and IQ4_XS: quantiles of the weights of usual models, denser near zero.
 ///
@@ -134,7 +135,7 @@ fn fit(values: &[f32; 32]) -> f64 {
 }
 
 impl Block<32> for BlockIQ4NL {
-    const DTYPE: DType = DType::IQ4NL;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 32] {
         let d = self.d.to_f32();
@@ -162,7 +163,7 @@ impl Block<32> for BlockIQ4NL {
 }
 
 impl Block<256> for BlockIQ4XS {
-    const DTYPE: DType = DType::IQ4XS;
+    const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 256] {
         let d = self.d.to_f32();
@@ -193,7 +194,7 @@ impl Block<256> for BlockIQ4XS {
 }
 
 impl Block<32> for BlockMXFP4 {
-    const DTYPE: DType = DType::MXFP4;
+    const SCALES: &'static [ScaleField] = &[ScaleField::E8M0(offset_of!(Self, e))];
 
     fn decode(&self) -> [f32; 32] {
         let d = e8m0_half(self.e);

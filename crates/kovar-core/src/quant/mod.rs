@@ -66,14 +66,47 @@ impl F16Bytes {
 ///
 /// Blocks are plain old data, so `bytemuck::try_cast_slice` reads them in place from any bytes.
 pub trait Block<const N: usize>: Pod {
-    /// The dtype whose block this is.
-    const DTYPE: DType;
+    /// The fields that scale elements.
+    const SCALES: &'static [ScaleField];
 
     /// The elements of the block, for any bits: damaged scales give odd or non-finite numbers.
     fn decode(&self) -> [f32; N];
 
     /// The block that stands for `values`; see [`encode`] for the rounding.
     fn encode(values: &[f32; N]) -> Self;
+}
+
+/// A field of a block that scales elements, by its byte offset. Random bits there may give scales
+/// that are not finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleField {
+    /// An [`F16Bytes`], a scale or a minimum.
+    F16(usize),
+    /// A byte of E8M0: the biased exponent of a power of two.
+    E8M0(usize),
+}
+
+/// The fields of a block of `dtype` that scale elements; none for plain dtypes.
+pub fn scale_fields(dtype: DType) -> &'static [ScaleField] {
+    dtype.codec().map_or(&[], |codec| codec.scales)
+}
+
+/// The codec of a block, as the table of dtypes holds it. Sizes have been checked before a call.
+pub(crate) struct Codec {
+    decode: fn(&[u8], &mut [f32]),
+    encode: fn(&[f32], &mut [u8]),
+    scales: &'static [ScaleField],
+}
+
+impl Codec {
+    pub(crate) const fn of<B: Block<N>, const N: usize>() -> Self {
+        const { assert!(align_of::<B>() == 1) };
+        Self {
+            decode: decode_blocks::<B, N>,
+            encode: encode_blocks::<B, N>,
+            scales: B::SCALES,
+        }
+    }
 }
 
 /// Decodes whole blocks of `dtype` into f32; F64 and large integers round to nearest.
@@ -86,21 +119,9 @@ pub trait Block<const N: usize>: Pod {
 /// a whole number of blocks, [`CodecError::WrongSize`] if `bytes` is shorter or longer.
 pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
     check_sizes(dtype, out.len(), bytes.len())?;
-    match dtype {
-        DType::Q4_0 => decode_blocks::<BlockQ4_0, _>(bytes, out),
-        DType::Q4_1 => decode_blocks::<BlockQ4_1, _>(bytes, out),
-        DType::Q5_0 => decode_blocks::<BlockQ5_0, _>(bytes, out),
-        DType::Q5_1 => decode_blocks::<BlockQ5_1, _>(bytes, out),
-        DType::Q8_0 => decode_blocks::<BlockQ8_0, _>(bytes, out),
-        DType::Q2K => decode_blocks::<BlockQ2K, _>(bytes, out),
-        DType::Q3K => decode_blocks::<BlockQ3K, _>(bytes, out),
-        DType::Q4K => decode_blocks::<BlockQ4K, _>(bytes, out),
-        DType::Q5K => decode_blocks::<BlockQ5K, _>(bytes, out),
-        DType::Q6K => decode_blocks::<BlockQ6K, _>(bytes, out),
-        DType::IQ4NL => decode_blocks::<BlockIQ4NL, _>(bytes, out),
-        DType::IQ4XS => decode_blocks::<BlockIQ4XS, _>(bytes, out),
-        DType::MXFP4 => decode_blocks::<BlockMXFP4, _>(bytes, out),
-        plain => plain::decode_f32(plain, bytes, out)?,
+    match dtype.codec() {
+        Some(codec) => (codec.decode)(bytes, out),
+        None => plain::decode_f32(dtype, bytes, out)?,
     }
     Ok(())
 }
@@ -126,21 +147,9 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// not a whole number of blocks, [`CodecError::WrongSize`] if `out` is shorter or longer.
 pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecError> {
     check_sizes(dtype, values.len(), out.len())?;
-    match dtype {
-        DType::Q4_0 => encode_blocks::<BlockQ4_0, _>(values, out),
-        DType::Q4_1 => encode_blocks::<BlockQ4_1, _>(values, out),
-        DType::Q5_0 => encode_blocks::<BlockQ5_0, _>(values, out),
-        DType::Q5_1 => encode_blocks::<BlockQ5_1, _>(values, out),
-        DType::Q8_0 => encode_blocks::<BlockQ8_0, _>(values, out),
-        DType::Q2K => encode_blocks::<BlockQ2K, _>(values, out),
-        DType::Q3K => encode_blocks::<BlockQ3K, _>(values, out),
-        DType::Q4K => encode_blocks::<BlockQ4K, _>(values, out),
-        DType::Q5K => encode_blocks::<BlockQ5K, _>(values, out),
-        DType::Q6K => encode_blocks::<BlockQ6K, _>(values, out),
-        DType::IQ4NL => encode_blocks::<BlockIQ4NL, _>(values, out),
-        DType::IQ4XS => encode_blocks::<BlockIQ4XS, _>(values, out),
-        DType::MXFP4 => encode_blocks::<BlockMXFP4, _>(values, out),
-        plain => plain::encode_f32(plain, values, out)?,
+    match dtype.codec() {
+        Some(codec) => (codec.encode)(values, out),
+        None => plain::encode_f32(dtype, values, out)?,
     }
     Ok(())
 }
@@ -193,25 +202,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_structs_have_the_size_of_their_dtype() {
-        fn check<B: Block<N>, const N: usize>() {
-            assert_eq!(size_of::<B>(), B::DTYPE.block_bytes());
-            assert_eq!(align_of::<B>(), 1);
-            assert_eq!(N, B::DTYPE.block_len());
+    fn blocks_of_bytes_and_scales_lie_within_them() {
+        for dtype in DType::ALL {
+            for field in scale_fields(dtype) {
+                let end = match field {
+                    ScaleField::F16(at) => at + 2,
+                    ScaleField::E8M0(at) => at + 1,
+                };
+                assert!(end <= dtype.block_bytes(), "{dtype}");
+            }
         }
-        check::<BlockQ4_0, _>();
-        check::<BlockQ4_1, _>();
-        check::<BlockQ5_0, _>();
-        check::<BlockQ5_1, _>();
-        check::<BlockQ8_0, _>();
-        check::<BlockQ2K, _>();
-        check::<BlockQ3K, _>();
-        check::<BlockQ4K, _>();
-        check::<BlockQ5K, _>();
-        check::<BlockQ6K, _>();
-        check::<BlockIQ4NL, _>();
-        check::<BlockIQ4XS, _>();
-        check::<BlockMXFP4, _>();
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::program::{Kernel, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |op, _| match result(op) {
-        DType::Q8_0 => WEIGHTS,
+        block if block.is_quantized() => WEIGHTS,
         float if ENCODED.contains(&float) => &DType::ALL,
         _ => PLAIN,
     },

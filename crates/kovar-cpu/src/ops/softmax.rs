@@ -1,14 +1,13 @@
 //! Softmax over the last dimension.
 
+use kovar_core::NodeRef;
 use kovar_core::ops::Op;
-use kovar_core::{DType, NodeRef};
+use kovar_core::ops::dtypes::MASKS;
 
 use super::rows::{RowForm, Walk, broadcast};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
-
-const MASKS: &[DType] = &[DType::F32, DType::F16];
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { FLOATS } else { MASKS },

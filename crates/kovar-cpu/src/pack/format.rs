@@ -132,16 +132,22 @@ pub(super) struct Row {
     pub(super) values: Values,
 }
 
+/// Declares the table of formats, from `($)` for the macro that it defines and the rows.
 macro_rules! formats {
-    ($($name:ident: $codes:ident, $scales:ident, $values:expr;)*) => {
-        $(
-            pub(crate) struct $name;
-            impl Format for $name {
-                const CODES: Codes = Codes::$codes;
-                const SCALES: Scales = Scales::$scales;
-                const VALUES: Values = $values;
-            }
-        )*
+    (($d:tt) $($name:ident: $codes:ident, $scales:ident, $values:expr;)*) => {
+        /// A type for each format.
+        pub(crate) mod formats {
+            use super::*;
+
+            $(
+                pub(crate) struct $name;
+                impl Format for $name {
+                    const CODES: Codes = Codes::$codes;
+                    const SCALES: Scales = Scales::$scales;
+                    const VALUES: Values = $values;
+                }
+            )*
+        }
 
         const FORMATS: &[Row] = &[$(Row {
             dtype: DType::$name,
@@ -149,10 +155,19 @@ macro_rules! formats {
             scales: Scales::$scales,
             values: $values,
         }),*];
+
+        /// One instance of a generic function per format, in the order of [`format_index`]; called,
+        /// if arguments are given.
+        macro_rules! per_format {
+            ($d($d function:ident)::+ $d(, $d arguments:tt)?) => {
+                [$($d($d function)::+::<$crate::pack::formats::$name> $d($d arguments)?,)*]
+            };
+        }
     };
 }
 
 formats! {
+    ($)
     Q4_0: Nibble, D, Values::Less(8);
     Q4_1: Nibble, DM, Values::Less(0);
     Q5_0: Nibble1, D, Values::Less(16);
@@ -171,27 +186,6 @@ formats! {
 /// Formats of prepared weights.
 pub(crate) const N_FORMATS: usize = FORMATS.len();
 
-/// One instance of a generic function per format, in the order of [`format_index`]; called, if
-/// arguments are given.
-macro_rules! per_format {
-    ($($function:ident)::+ $(, $arguments:tt)?) => {
-        [
-            $($function)::+::<$crate::pack::Q4_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q4_1> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5_1> $($arguments)?,
-            $($function)::+::<$crate::pack::Q8_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q2K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q3K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q4K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q6K> $($arguments)?,
-            $($function)::+::<$crate::pack::IQ4NL> $($arguments)?,
-            $($function)::+::<$crate::pack::IQ4XS> $($arguments)?,
-            $($function)::+::<$crate::pack::MXFP4> $($arguments)?,
-        ]
-    };
-}
 pub(crate) use per_format;
 
 /// Position of a quantised dtype in the kernel tables.
@@ -399,17 +393,6 @@ impl<'a> PackedMatrix<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn instances_per_format_are_in_the_order_of_the_table() {
-        fn parts<F: Format>() -> (Codes, Scales, Values) {
-            (F::CODES, F::SCALES, F::VALUES)
-        }
-        let rows = FORMATS
-            .iter()
-            .map(|row| (row.codes, row.scales, row.values));
-        assert!(rows.eq(per_format!(parts, ())));
-    }
 
     #[test]
     fn prepared_weights_hardly_outgrow_the_file() {

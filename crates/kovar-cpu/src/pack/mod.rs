@@ -33,8 +33,8 @@ mod format;
 mod row;
 
 pub(crate) use format::{
-    BLOCK_LEN, Codes, Format, IQ4NL, IQ4XS, LINE, MXFP4, N_FORMATS, Q2K, Q3K, Q4_0, Q4_1, Q4K,
-    Q5_0, Q5_1, Q5K, Q6K, Q8_0, SUPER_BLOCKS, Scales, Values, format_index, per_format,
+    BLOCK_LEN, Codes, Format, LINE, N_FORMATS, SUPER_BLOCKS, Scales, Values, format_index, formats,
+    per_format,
 };
 pub use format::{PackError, PackedLayout, PackedMatrix};
 

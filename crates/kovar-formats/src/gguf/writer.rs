@@ -8,7 +8,6 @@ use std::sync::Arc;
 use kovar_core::{DType, HostBytes};
 
 use super::stream::GgufStream;
-use super::tensor::type_id;
 use super::value::{Array, Value, number_kinds};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, MAX_NAME_BYTES, MAX_NESTING};
 use crate::error::FileWriteError;
@@ -162,7 +161,7 @@ impl GgufWriter {
         dims: &[usize],
     ) -> Result<&mut Tensor, FileWriteError> {
         let name = checked_name(name)?;
-        let Some(type_id) = type_id(dtype) else {
+        let Some(type_id) = dtype.gguf_id() else {
             return Err(FileWriteError::NoSuchDType {
                 tensor: name,
                 dtype,

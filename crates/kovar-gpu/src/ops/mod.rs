@@ -48,6 +48,7 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
+use kovar_core::ops::dtypes::{FACTORS, FLOATS};
 use kovar_core::{DType, NodeRef};
 
 use crate::backend::Shared;
@@ -55,16 +56,6 @@ use crate::kernel::Dispatch;
 use crate::program::Resolver;
 use crate::seam::Caps;
 
-/// The floats that kernels compute with.
-const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
-/// What factors of products may be.
-const FACTORS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 

@@ -1,14 +1,13 @@
 //! Softmax over the last dimension.
 
+use kovar_core::NodeRef;
 use kovar_core::ops::Op;
-use kovar_core::{DType, NodeRef};
+use kovar_core::ops::dtypes::MASKS;
 
 use super::rows::{Split, dtypes, features, per, refuse_rows, rows};
 use super::{Entry, FLOATS, Planned, no_kernel};
 use crate::kernel::{Access, Dispatch, Kernel};
 use crate::program::Resolver;
-
-const MASKS: &[DType] = &[DType::F32, DType::F16];
 
 static PARTS: Kernel = Kernel {
     file: "softmax",

@@ -3,6 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ValueId;
 use kovar_core::error::GraphError;
+use kovar_core::ops::dtypes::CACHES;
 use kovar_core::ops::{Attention, Precision};
 
 use super::{Case, FLOATS, Form, Place, Setup, Target, lower, sizes};
@@ -51,8 +52,6 @@ struct Query {
     target: Target,
     precision: Precision,
 }
-
-const KEYS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
 
 fn base(kv: DType) -> Query {
     Query {
@@ -266,7 +265,7 @@ fn variations(kv: DType) -> Vec<Query> {
 
 pub(super) fn tests() -> Vec<Case> {
     let mut queries = Vec::new();
-    for kv in KEYS {
+    for &kv in CACHES {
         queries.extend(variations(kv));
         let prompt = Query {
             causal: true,
@@ -348,7 +347,7 @@ pub(super) fn tests() -> Vec<Case> {
                 ..prompt.clone()
             });
         }
-        for v in KEYS.into_iter().filter(|&v| v != kv) {
+        for &v in CACHES.iter().filter(|&&v| v != kv) {
             queries.push(Query {
                 v,
                 cache: Cache::Prefix,

@@ -5,7 +5,7 @@ use kovar_core::ops::Copy;
 use kovar_core::ops::dtypes::ENCODED;
 
 use super::sweep::{Point, any_bits, elementwise, moving};
-use super::{Case, FLOATS, FLOATS_8, Form, Place, STORED, Target, lower, plain, weights};
+use super::{Case, FLOATS, Form, Place, Target, lower, plain, stored, weights};
 use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
@@ -19,7 +19,7 @@ pub(super) fn tests() -> Vec<Case> {
         let points = points.filter(|point| !matches!(point.target, Target::InPlace(_)));
         cases.extend(points.map(|point| case(point, to, Place::Temp)));
     }
-    for dtype in FLOATS_8.into_iter().chain(STORED) {
+    for dtype in stored() {
         let points = moving(&[dtype]).into_iter();
         cases.extend(points.map(|point| case(point, dtype, Place::Input)));
     }

@@ -1,9 +1,10 @@
 //! Cases of `gemm`.
 
 use kovar_core::DType;
+use kovar_core::ops::dtypes::FACTORS;
 use kovar_core::ops::{Gemm, Precision};
 
-use super::{Case, FLOATS, FLOATS_8, Form, Place, Target, lower, sizes};
+use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
 #[derive(Clone)]
@@ -75,7 +76,7 @@ pub(super) fn tests() -> Vec<Case> {
             }
         }
     }
-    for eight in FLOATS_8 {
+    for &eight in FACTORS.iter().filter(|dtype| !FLOATS.contains(dtype)) {
         for other in [DType::F32, DType::F16, eight] {
             for (dtypes, sizes) in [([eight, other], 0..3), ([other, eight], 3..6)] {
                 for size in &SIZES[sizes] {

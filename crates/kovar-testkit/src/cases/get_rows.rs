@@ -4,7 +4,7 @@ use kovar_core::DType;
 use kovar_core::ops::GetRows;
 
 use super::sweep::any_bits;
-use super::{Case, Form, Place, STORED, Target, lower, sizes, weights};
+use super::{Case, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
 /// The table of a case.
@@ -23,7 +23,7 @@ struct Lookup {
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in weights().chain(STORED) {
+    for dtype in DType::ALL {
         let block = dtype.block_len();
         let lengths = match block {
             1 => vec![1, 33, 64, 577],

@@ -47,6 +47,7 @@ use std::sync::Arc;
 
 use kovar_core::DType;
 use kovar_core::error::GraphError;
+use kovar_core::ops::dtypes;
 
 pub use setup::{Form, Place, Setup, Target};
 
@@ -147,42 +148,19 @@ pub fn all() -> Vec<Case> {
     TABLES.iter().flat_map(|table| (table.tests)()).collect()
 }
 
-const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-const QUANTIZED: [DType; 13] = [
-    DType::Q4_0,
-    DType::Q4_1,
-    DType::Q5_0,
-    DType::Q5_1,
-    DType::Q8_0,
-    DType::Q2K,
-    DType::Q3K,
-    DType::Q4K,
-    DType::Q5K,
-    DType::Q6K,
-    DType::IQ4NL,
-    DType::IQ4XS,
-    DType::MXFP4,
-];
-
-const FLOATS_8: [DType; 2] = [DType::F8E4M3, DType::F8E5M2];
+const FLOATS: [DType; dtypes::FLOATS.len()] = *dtypes::FLOATS.first_chunk().unwrap();
 
 fn weights() -> impl Iterator<Item = DType> {
-    FLOATS.into_iter().chain(FLOATS_8).chain(QUANTIZED)
+    dtypes::WEIGHTS.iter().copied()
 }
 
-/// What is moved and cast, and nothing else.
-const STORED: [DType; 7] = [
-    DType::F64,
-    DType::I8,
-    DType::U8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::Bool,
-];
-
 fn plain() -> Vec<DType> {
-    [FLOATS.as_slice(), &FLOATS_8, &STORED].concat()
+    dtypes::PLAIN.to_vec()
+}
+
+/// What is moved and cast, and not computed with.
+fn stored() -> impl Iterator<Item = DType> {
+    plain().into_iter().filter(|dtype| !FLOATS.contains(dtype))
 }
 
 /// The name of a dtype in case names.

@@ -1,19 +1,11 @@
 //! Cases of `set_rows`.
 
 use kovar_core::DType;
+use kovar_core::ops::dtypes::ENCODED;
 
 use super::sweep::any_bits;
-use super::{Case, FLOATS, FLOATS_8, Form, Place, STORED, lower, sizes};
+use super::{Case, FLOATS, Form, Place, lower, sizes, stored};
 use crate::synthetic::Fill;
-
-const DESTINATIONS: [DType; 6] = [
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-    DType::Q8_0,
-];
 
 #[derive(Clone)]
 struct Write {
@@ -73,7 +65,7 @@ impl Ids {
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
     for x in FLOATS {
-        for destination in DESTINATIONS {
+        for &destination in ENCODED {
             let blocks = destination.is_quantized();
             let base = Write {
                 x,
@@ -142,7 +134,7 @@ pub(super) fn tests() -> Vec<Case> {
             }
         }
     }
-    for dtype in FLOATS_8.into_iter().chain(STORED) {
+    for dtype in stored() {
         for (form, x_form) in [
             (Form::Contiguous, Form::Contiguous),
             (Form::Gaps, Form::Window),

@@ -13,6 +13,7 @@ mod input;
 mod split;
 
 use kovar_core::ops::Op;
+use kovar_core::ops::dtypes::{CACHES, MASKS};
 use kovar_core::{DType, NodeRef};
 
 use super::{Compiled, Entry, F32, FLOATS, I32, malformed};
@@ -20,9 +21,6 @@ use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
 use crate::vector::lanes::MAX_LANES;
 use input::Input;
-
-const KEYS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::Q8_0];
-const MASKS: &[DType] = &[DType::F32, DType::F16];
 
 /// Keys of a block.
 const BLOCK: usize = 64;
@@ -39,7 +37,7 @@ fn operands(op: &Op, i: usize) -> &'static [DType] {
     };
     match i {
         0 => FLOATS,
-        1 | 2 => KEYS,
+        1 | 2 => CACHES,
         _ if op.positions_operand() == Some(i) => I32,
         _ if op.mask_operand() == Some(i) => MASKS,
         _ => F32,
