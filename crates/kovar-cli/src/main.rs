@@ -1,5 +1,7 @@
 //! The `kovar` program: text from a model file with one command.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod commands;
 mod diagnostics;

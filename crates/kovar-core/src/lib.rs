@@ -1,6 +1,8 @@
 //! Dtypes, quantised block formats and their reference codecs, layouts, the operation vocabulary,
 //! graphs with shape and alias inference, and the backend traits of kovar.
 
+#![forbid(unsafe_code)]
+
 pub mod backend;
 mod dims;
 mod dtype;

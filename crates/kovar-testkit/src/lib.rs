@@ -12,6 +12,8 @@
 //! assert_eq!(report.failures().count(), 0);
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod cases;
 pub mod harness;
 pub mod limits;

@@ -1,5 +1,7 @@
 //! Tokenizers, chat templates, samplers and language models of kovar.
 
+#![forbid(unsafe_code)]
+
 pub mod architecture;
 mod chunks;
 mod decoder;
