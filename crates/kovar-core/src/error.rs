@@ -52,7 +52,7 @@ pub enum GraphError {
         /// The operation.
         op: &'static str,
         /// What it takes, such as "2" or "1 to 2".
-        expected: &'static str,
+        expected: String,
         /// Operands given.
         found: usize,
     },

@@ -8,59 +8,20 @@
 use std::ops::Range;
 
 use crate::graph::{Graph, NodeId, NodeRef, Value};
-use crate::ops::{BinaryKind, Op};
-
-/// What a node of a group may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
-    /// A sum of two operands.
-    Add,
-    /// A product, element by element.
-    Mul,
-    /// A function of one operand.
-    Unary,
-    /// Any operation whose elements depend only on those of its operands at the same place.
-    Elementwise,
-    /// A norm over rows or groups.
-    Norm,
-    /// Rotary position embedding.
-    Rope,
-    /// Rows written by index.
-    SetRows,
-}
-
-impl Part {
-    fn is(self, op: &Op) -> bool {
-        let kind = match op {
-            Op::Binary(binary) => Some(binary.kind),
-            _ => None,
-        };
-        match self {
-            Part::Add => kind == Some(BinaryKind::Add),
-            Part::Mul => kind == Some(BinaryKind::Mul),
-            Part::Unary => matches!(op, Op::Unary(_)),
-            Part::Elementwise => {
-                matches!(op, Op::Binary(_) | Op::Glu(_) | Op::Scale(_) | Op::Unary(_))
-            }
-            Part::Norm => matches!(op, Op::GroupNorm(_) | Op::LayerNorm(_) | Op::RmsNorm(_)),
-            Part::Rope => matches!(op, Op::Rope(_)),
-            Part::SetRows => matches!(op, Op::SetRows(_)),
-        }
-    }
-}
+use crate::ops::OpClass;
 
 /// A row of the table: a pattern of consecutive nodes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fusion {
     name: &'static str,
-    parts: &'static [Part],
+    classes: &'static [OpClass],
 }
 
 /// The table. The first row that fits counts, so the longer of two that begin alike comes first.
 static FUSIONS: &[Fusion] = {
-    use Part::{Add, Elementwise, Mul, Norm, Rope, SetRows, Unary};
-    const fn row(name: &'static str, parts: &'static [Part]) -> Fusion {
-        Fusion { name, parts }
+    use OpClass::{Add, Elementwise, Mul, Norm, Rope, SetRows, Unary};
+    const fn row(name: &'static str, classes: &'static [OpClass]) -> Fusion {
+        Fusion { name, classes }
     }
     &[
         // What a block adds to the hidden state, the norm before the next block, and the
@@ -97,23 +58,17 @@ impl Fusion {
 
     /// The number of nodes.
     pub fn n_nodes(&self) -> usize {
-        self.parts.len()
+        self.classes.len()
     }
 
     /// Whether nodes have the pattern's operations, each linked to the one before.
     pub fn fits(&self, nodes: &[NodeRef<'_>]) -> bool {
-        let linked = || {
-            nodes
+        let mut of_class = self.classes.iter().zip(nodes);
+        nodes.len() == self.n_nodes()
+            && of_class.all(|(&class, node)| node.op().is(class))
+            && nodes
                 .windows(2)
                 .all(|pair| link(pair[0], pair[1]).is_some())
-        };
-        nodes.len() == self.parts.len()
-            && self
-                .parts
-                .iter()
-                .zip(nodes)
-                .all(|(part, node)| part.is(node.op()))
-            && linked()
     }
 }
 
@@ -122,9 +77,10 @@ impl Fusion {
 pub fn link(node: NodeRef<'_>, next: NodeRef<'_>) -> Option<usize> {
     let result = node.output();
     let at = next.inputs().position(|value| value == result)?;
-    let fits = match Part::Elementwise.is(next.op()) {
-        true => result.dims() == next.output().dims(),
-        false => at == 0,
+    let fits = if next.op().is(OpClass::Elementwise) {
+        result.dims() == next.output().dims()
+    } else {
+        at == 0
     };
     fits.then_some(at)
 }

@@ -9,7 +9,6 @@ use kovar_core::backend::{
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
-use kovar_core::ops::{Op, Precision};
 use kovar_core::{HostBytes, NodeRef, Storage};
 
 use crate::buffer::{ALIGN, OutOfHostMemory};
@@ -289,13 +288,9 @@ impl Backend for CpuBackend {
 
 /// The layout that a weight is repacked to, if its uses call for it.
 fn packed_layout(weight: &Storage, uses: &[WeightUse<'_>]) -> Option<PackedLayout> {
-    let multiplied = uses.iter().any(|weight_use| {
-        let default = matches!(
-            weight_use.node.op(),
-            Op::Matmul(matmul) if matmul.precision == Precision::Default
-        );
-        default && weight_use.operand == 0
-    });
+    let multiplied = uses
+        .iter()
+        .any(|weight_use| weight_use.operand == 0 && ops::takes_packed(weight_use.node.op()));
     let (rows, columns) = (weight.dims.from_end(1), weight.dims.from_end(0));
     let layout = PackedLayout::new(weight.dtype, rows, columns).ok();
     layout.filter(|_| multiplied && weight.dims.rank() == 2)

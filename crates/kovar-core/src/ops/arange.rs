@@ -2,7 +2,7 @@
 
 use super::Op;
 use super::dtypes::PROGRESSIONS;
-use super::rules::{Operands, Rules, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -33,16 +33,8 @@ impl Arange {
 }
 
 impl Rules for Arange {
-    fn name(&self) -> &'static str {
-        "arange"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (0..=0, "no")
+    fn signature(&self) -> Signature {
+        Signature::new("arange", &[])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

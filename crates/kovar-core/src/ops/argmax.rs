@@ -1,7 +1,7 @@
 //! The index of the greatest element.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -16,16 +16,8 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct Argmax;
 
 impl Rules for Argmax {
-    fn name(&self) -> &'static str {
-        "argmax"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("argmax", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -1,7 +1,7 @@
 //! Indices in the order of the elements.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -33,19 +33,12 @@ pub struct Argsort {
 }
 
 impl Rules for Argsort {
-    fn name(&self) -> &'static str {
-        match self.k {
+    fn signature(&self) -> Signature {
+        let name = match self.k {
             Some(_) => "top_k",
             None => "argsort",
-        }
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+        };
+        Signature::new(name, &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

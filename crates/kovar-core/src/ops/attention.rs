@@ -1,8 +1,8 @@
 //! Scaled dot-product attention, fused.
 
 use super::dtypes::{CACHES, FLOATS, INDICES, MASKS};
-use super::rules::{Operands, Rules, TensorSpec, count};
-use super::{Op, Precision};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -81,28 +81,22 @@ impl Attention {
 }
 
 impl Rules for Attention {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        match (self.positions_operand().is_some(), self.mask) {
+    fn signature(&self) -> Signature {
+        let names: &[_] = match (self.positions_operand().is_some(), self.mask) {
             (true, true) => &["q", "k", "v", "positions", "mask", "sinks"],
             (true, false) => &["q", "k", "v", "positions", "sinks"],
             (false, true) => &["q", "k", "v", "mask", "sinks"],
             (false, false) => &["q", "k", "v", "sinks"],
-        }
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
+        };
         let optional = [
             self.positions_operand(),
             self.mask_operand(),
             self.sinks_operand(),
         ];
         let n = 3 + optional.iter().flatten().count();
-        let words = ["3", "4", "5", "6"];
-        (n..=n, words[n - 3])
+        Signature::new("attention", names)
+            .arity(n..=n)
+            .classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -1,7 +1,7 @@
 //! Elementwise operations on two operands.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -31,35 +31,28 @@ pub struct Binary {
 }
 
 impl Rules for Binary {
-    fn name(&self) -> &'static str {
-        match self.kind {
+    fn signature(&self) -> Signature {
+        let name = match self.kind {
             BinaryKind::Add => "add",
             BinaryKind::Sub => "sub",
             BinaryKind::Mul => "mul",
             BinaryKind::Div => "div",
-        }
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["a", "b"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+        };
+        let classes: &[OpClass] = match self.kind {
+            BinaryKind::Add => &[OpClass::Elementwise, OpClass::Add],
+            BinaryKind::Mul => &[OpClass::Elementwise, OpClass::Mul],
+            BinaryKind::Sub | BinaryKind::Div => &[OpClass::Elementwise],
+        };
+        Signature::new(name, &["a", "b"])
+            .in_place(&[0, 1])
+            .classes(classes)
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         let a = operands.typed(0, FLOATS)?;
         operands.typed(1, FLOATS)?;
         operands.broadcasts(1, 0)?;
-        Ok(TensorSpec {
-            dtype: a.dtype,
-            dims: *a.dims(),
-        })
-    }
-
-    fn in_place(&self, _i: usize) -> bool {
-        true
+        Ok(TensorSpec::like(a))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,10 +1,10 @@
 //! Operands one after another along a dimension.
 
 use super::Op;
-use super::rules::{Operands, PLAIN, Rules, TensorSpec};
+use super::rules::{Operands, PLAIN, Rules, Signature, TensorSpec};
 use crate::dims::Dims;
 use crate::error::GraphError;
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::{Graph, ValueId};
 
 /// `y` holds the operands one after another along a dimension.
 ///
@@ -19,16 +19,8 @@ pub struct Concat {
 }
 
 impl Rules for Concat {
-    fn name(&self) -> &'static str {
-        "concat"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["first", "next"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=usize::MAX, "2 or more")
+    fn signature(&self) -> Signature {
+        Signature::new("concat", &["first", "next"]).arity(2..=usize::MAX)
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -56,10 +48,6 @@ impl Rules for Concat {
             dtype: first.dtype,
             dims: Dims::from_fn(rank, |at| if at == self.dim { size } else { dims[at] }),
         })
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 }
 

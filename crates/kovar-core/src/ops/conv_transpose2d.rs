@@ -1,7 +1,7 @@
 //! Transposed convolution over two dimensions.
 
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
-use super::{Op, Precision, window};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision, window};
 use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -62,16 +62,10 @@ impl ConvTranspose2d {
 }
 
 impl Rules for ConvTranspose2d {
-    fn name(&self) -> &'static str {
-        "conv_transpose2d"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=3, "2 to 3")
+    fn signature(&self) -> Signature {
+        Signature::new("conv_transpose2d", &["x", "weight", "bias"])
+            .arity(2..=3)
+            .classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

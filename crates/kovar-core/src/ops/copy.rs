@@ -2,10 +2,10 @@
 
 use super::Op;
 use super::dtypes::{COPIES, ENCODED, PLAIN, WEIGHTS};
-use super::rules::{Operands, Rules, TensorSpec};
+use super::rules::{Operands, Rules, Signature, TensorSpec};
 use crate::DType;
 use crate::error::GraphError;
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::{Graph, ValueId};
 
 /// `y = x` as another dtype, in row-major order or into a given destination.
 ///
@@ -21,16 +21,8 @@ pub struct Copy {
 }
 
 impl Rules for Copy {
-    fn name(&self) -> &'static str {
-        "copy"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("copy", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -49,10 +41,6 @@ impl Rules for Copy {
             dtype: self.dtype,
             dims: *x.dims(),
         })
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 }
 

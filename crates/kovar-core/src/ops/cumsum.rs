@@ -1,7 +1,7 @@
 //! Prefix sums along the last dimension.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -13,29 +13,14 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct Cumsum;
 
 impl Rules for Cumsum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("cumsum", &["x"]).in_place(&[0])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         let x = operands.typed(0, FLOATS)?;
         operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, _i: usize) -> bool {
-        true
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,8 +1,8 @@
 //! General products of matrices.
 
 use super::dtypes::{FACTORS, FLOATS};
-use super::rules::{Operands, Rules, TensorSpec, count};
-use super::{Op, Precision};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -54,16 +54,11 @@ fn matrix(dims: &Dims, transposed: bool) -> [usize; 2] {
 }
 
 impl Rules for Gemm {
-    fn name(&self) -> &'static str {
-        "gemm"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["a", "b", "c"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=3, "2 to 3")
+    fn signature(&self) -> Signature {
+        Signature::new("gemm", &["a", "b", "c"])
+            .arity(2..=3)
+            .in_place(&[2])
+            .classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -99,10 +94,6 @@ impl Rules for Gemm {
             dtype: DType::F32,
             dims,
         })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 2
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {

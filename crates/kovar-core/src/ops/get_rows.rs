@@ -1,7 +1,7 @@
 //! Rows of a table by index.
 
 use super::dtypes::{INDICES, WEIGHTS};
-use super::rules::{Operands, Rules, TensorSpec, count, touched_bytes};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count, touched_bytes};
 use super::{Cost, Op};
 use crate::DType;
 use crate::dims::{Dims, MAX_RANK};
@@ -18,16 +18,8 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct GetRows;
 
 impl Rules for GetRows {
-    fn name(&self) -> &'static str {
-        "get_rows"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["table", "ids"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature::new("get_rows", &["table", "ids"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -45,10 +37,6 @@ impl Rules for GetRows {
             },
             dims: Dims::from_fn(ids.rank() + 1, |i| ids.get(i).copied().unwrap_or(row)),
         })
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {

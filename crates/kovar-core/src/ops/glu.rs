@@ -1,7 +1,7 @@
 //! Gated activations.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -29,34 +29,22 @@ pub struct Glu {
 }
 
 impl Rules for Glu {
-    fn name(&self) -> &'static str {
-        match self.kind {
+    fn signature(&self) -> Signature {
+        let name = match self.kind {
             GluKind::Swiglu => "swiglu",
             GluKind::Geglu => "geglu",
             GluKind::Reglu => "reglu",
-        }
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["gate", "up"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+        };
+        Signature::new(name, &["gate", "up"])
+            .in_place(&[0, 1])
+            .classes(&[OpClass::Elementwise])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         let gate = operands.typed(0, FLOATS)?;
         let up = operands.typed(1, FLOATS)?;
         operands.dims(1, 0, up.dims() == gate.dims(), "the dims must agree")?;
-        Ok(TensorSpec {
-            dtype: gate.dtype,
-            dims: *gate.dims(),
-        })
-    }
-
-    fn in_place(&self, _i: usize) -> bool {
-        true
+        Ok(TensorSpec::like(gate))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,7 +1,7 @@
 //! Group normalisation.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -22,16 +22,11 @@ pub struct GroupNorm {
 }
 
 impl Rules for GroupNorm {
-    fn name(&self) -> &'static str {
-        "group_norm"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=3, "1 to 3")
+    fn signature(&self) -> Signature {
+        Signature::new("group_norm", &["x", "weight", "bias"])
+            .arity(1..=3)
+            .in_place(&[0])
+            .classes(&[OpClass::Norm])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -50,14 +45,7 @@ impl Rules for GroupNorm {
         }
         let valid = self.eps.is_finite() && self.eps >= 0.0;
         operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,7 +1,7 @@
 //! Euclidean normalisation.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -17,16 +17,8 @@ pub struct L2Norm {
 }
 
 impl Rules for L2Norm {
-    fn name(&self) -> &'static str {
-        "l2_norm"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("l2_norm", &["x"]).in_place(&[0])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -34,14 +26,7 @@ impl Rules for L2Norm {
         operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
         let valid = self.eps.is_finite() && self.eps > 0.0;
         operands.attribute(valid, "eps", self.eps.into(), "finite and positive")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,7 +1,7 @@
 //! Layer normalisation.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -19,16 +19,11 @@ pub struct LayerNorm {
 }
 
 impl Rules for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer_norm"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=3, "1 to 3")
+    fn signature(&self) -> Signature {
+        Signature::new("layer_norm", &["x", "weight", "bias"])
+            .arity(1..=3)
+            .in_place(&[0])
+            .classes(&[OpClass::Norm])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -44,14 +39,7 @@ impl Rules for LayerNorm {
         }
         let valid = self.eps.is_finite() && self.eps >= 0.0;
         operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {

@@ -1,8 +1,8 @@
 //! Products with a weight on the left.
 
 use super::dtypes::{FLOATS, WEIGHTS};
-use super::rules::{Operands, Rules, TensorSpec, count};
-use super::{Op, Precision};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -23,16 +23,8 @@ pub struct Matmul {
 }
 
 impl Rules for Matmul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["w", "x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature::new("matmul", &["w", "x"]).classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

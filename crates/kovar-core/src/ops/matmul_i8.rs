@@ -1,7 +1,7 @@
 //! Products with an 8-bit weight that has a scale for each row.
 
-use super::Op;
-use super::rules::{Operands, Rules, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -21,16 +21,10 @@ const ACTIVATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I8];
 pub struct MatmulI8;
 
 impl Rules for MatmulI8 {
-    fn name(&self) -> &'static str {
-        "matmul_i8"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["w", "scales", "x", "x_scale"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (3..=4, "3 to 4")
+    fn signature(&self) -> Signature {
+        Signature::new("matmul_i8", &["w", "scales", "x", "x_scale"])
+            .arity(3..=4)
+            .classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -53,20 +47,8 @@ impl Rules for MatmulI8 {
                 operands.dims(3, 2, outer == Some(&x_scale[..]), rule)?;
             }
             (false, None) => {}
-            (true, None) => {
-                return Err(GraphError::Arity {
-                    op: self.name(),
-                    expected: "4 with I8 activations",
-                    found: 3,
-                });
-            }
-            (false, Some(_)) => {
-                return Err(GraphError::Arity {
-                    op: self.name(),
-                    expected: "3 with float activations",
-                    found: 4,
-                });
-            }
+            (true, None) => return Err(operands.wrong_number("4 with I8 activations")),
+            (false, Some(_)) => return Err(operands.wrong_number("3 with float activations")),
         }
         Ok(TensorSpec {
             dtype: DType::F32,

@@ -1,8 +1,8 @@
 //! Products with the weights of chosen experts.
 
 use super::dtypes::{FLOATS, INDICES, WEIGHTS};
-use super::rules::{Operands, Rules, TensorSpec, count, touched_bytes};
-use super::{Cost, Op, Precision};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count, touched_bytes};
+use super::{Cost, Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -22,16 +22,8 @@ pub struct MatmulId {
 }
 
 impl Rules for MatmulId {
-    fn name(&self) -> &'static str {
-        "matmul_id"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["w", "x", "ids"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (3..=3, "3")
+    fn signature(&self) -> Signature {
+        Signature::new("matmul_id", &["w", "x", "ids"]).classes(&[OpClass::Product])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -69,7 +69,7 @@ pub use rms_norm::RmsNorm;
 pub use rope::{Pairing, Rope, RopeAngles, RopeScaling, RopeSpec};
 pub use rope_apply::RopeApply;
 pub use row_scales::RowScales;
-pub use rules::{Cost, Operands, TensorSpec};
+pub use rules::{Cost, OpClass, Operands, TensorSpec};
 pub use scale::Scale;
 pub use set_rows::SetRows;
 pub use softmax::Softmax;
@@ -79,7 +79,7 @@ pub use unary::{Unary, UnaryKind};
 pub use upscale::{Upscale, UpscaleMode};
 pub use wkv7::Wkv7;
 
-use rules::Rules;
+use rules::{Rules, Signature};
 
 use crate::error::GraphError;
 use crate::graph::{ScalarId, Value};
@@ -197,21 +197,34 @@ vocabulary! {
 }
 
 impl Op {
+    fn signature(&self) -> Signature {
+        self.rules().signature()
+    }
+
     /// The operation's name, in lower case: `matmul`, `rms_norm`, `add`.
     pub fn name(&self) -> &'static str {
-        self.rules().name()
+        self.signature().name
     }
 
     /// The name of operand `i` in the operation's documentation.
     pub fn operand_name(&self, i: usize) -> &'static str {
-        let names = self.rules().operands();
-        names.get(i).or(names.last()).copied().unwrap_or("?")
+        self.signature().operand_name(i)
+    }
+
+    /// Whether the operation is of a kind.
+    pub fn is(&self, class: OpClass) -> bool {
+        self.signature().classes.contains(&class)
+    }
+
+    /// Whether the operation is a matrix product, a convolution or attention.
+    pub fn is_product(&self) -> bool {
+        self.is(OpClass::Product)
     }
 
     /// Whether the result may overwrite operand `i`, in a window of
     /// [`in_place_window`](Self::in_place_window).
     pub fn in_place(&self, i: usize) -> bool {
-        self.rules().in_place(i)
+        self.signature().in_place.contains(&i)
     }
 
     /// The layout that a result must have to overwrite operand `i` of layout `operand`: nearly
@@ -223,12 +236,12 @@ impl Op {
     /// Whether the operation, beside writing its result, updates operand `i` where it lies: reads
     /// it and leaves what the next run is to read.
     pub fn updates(&self, i: usize) -> bool {
-        self.rules().updates(i)
+        self.signature().updates.contains(&i)
     }
 
     /// Whether the operation leaves some bytes of its destination as they were.
     pub fn writes_partially(&self) -> bool {
-        self.rules().writes_partially()
+        self.signature().writes_partially
     }
 
     /// The dimension of operand `i` of which the operation reads only the first rows, as many as a

@@ -2,10 +2,10 @@
 
 use super::Op;
 use super::dtypes::PLAIN;
-use super::rules::{Operands, Rules, TensorSpec, per_dim};
+use super::rules::{Operands, Rules, Signature, TensorSpec, per_dim};
 use crate::dims::Dims;
 use crate::error::GraphError;
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::{Graph, ValueId};
 use crate::{DType, plain};
 
 /// `y` holds `x` and a constant around it.
@@ -38,16 +38,8 @@ fn is_held(dtype: DType, value: f64) -> bool {
 }
 
 impl Rules for Pad {
-    fn name(&self) -> &'static str {
-        "pad"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("pad", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -67,10 +59,6 @@ impl Rules for Pad {
                     .saturating_add(after[at])
             }),
         })
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 }
 

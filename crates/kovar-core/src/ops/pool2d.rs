@@ -1,6 +1,6 @@
 //! Pooling over two dimensions.
 
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, window};
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -40,16 +40,8 @@ pub struct Pool2d {
 }
 
 impl Rules for Pool2d {
-    fn name(&self) -> &'static str {
-        "pool2d"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("pool2d", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

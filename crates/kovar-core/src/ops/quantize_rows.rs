@@ -1,7 +1,7 @@
 //! Rows as symmetric 8-bit codes.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -19,16 +19,8 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct QuantizeRows;
 
 impl Rules for QuantizeRows {
-    fn name(&self) -> &'static str {
-        "quantize_rows"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "scales"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature::new("quantize_rows", &["x", "scales"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

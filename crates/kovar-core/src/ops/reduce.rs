@@ -1,7 +1,7 @@
 //! Sums and means over the last dimension.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -26,19 +26,12 @@ pub struct Reduce {
 }
 
 impl Rules for Reduce {
-    fn name(&self) -> &'static str {
-        match self.kind {
+    fn signature(&self) -> Signature {
+        let name = match self.kind {
             ReduceKind::Sum => "sum",
             ReduceKind::Mean => "mean",
-        }
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+        };
+        Signature::new(name, &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -1,10 +1,10 @@
 //! Copies of a tensor side by side.
 
 use super::Op;
-use super::rules::{Operands, PLAIN, Rules, TensorSpec, per_dim};
+use super::rules::{Operands, PLAIN, Rules, Signature, TensorSpec, per_dim};
 use crate::dims::Dims;
 use crate::error::GraphError;
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::{Graph, ValueId};
 
 /// `y[i0, i1, ..] = x[i0 % d0, i1 % d1, ..]`: the whole of `x` (of dims `d`) again and again along
 /// each dimension. (Where only sizes of 1 repeat and the result is only read,
@@ -21,16 +21,8 @@ pub struct Repeat {
 const PER_DIM: &str = "as many dims as there are counts";
 
 impl Rules for Repeat {
-    fn name(&self) -> &'static str {
-        "repeat"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("repeat", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -42,10 +34,6 @@ impl Rules for Repeat {
             dtype: x.dtype,
             dims: Dims::from_fn(dims.rank(), |at| dims[at].saturating_mul(counts[at])),
         })
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 }
 

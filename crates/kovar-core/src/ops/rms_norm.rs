@@ -1,7 +1,7 @@
 //! Root mean square normalisation.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -17,16 +17,11 @@ pub struct RmsNorm {
 }
 
 impl Rules for RmsNorm {
-    fn name(&self) -> &'static str {
-        "rms_norm"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "weight"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=2, "1 to 2")
+    fn signature(&self) -> Signature {
+        Signature::new("rms_norm", &["x", "weight"])
+            .arity(1..=2)
+            .in_place(&[0])
+            .classes(&[OpClass::Norm])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -40,14 +35,7 @@ impl Rules for RmsNorm {
         }
         let valid = self.eps.is_finite() && self.eps >= 0.0;
         operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {

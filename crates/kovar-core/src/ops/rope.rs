@@ -1,7 +1,7 @@
 //! Rotary position embedding (Su et al. 2021), and the table of its angles.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -31,16 +31,10 @@ pub struct Rope {
 pub(super) const TABLES: &[DType] = &[DType::F32];
 
 impl Rules for Rope {
-    fn name(&self) -> &'static str {
-        "rope"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "table"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature::new("rope", &["x", "table"])
+            .in_place(&[0])
+            .classes(&[OpClass::Rope])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -58,10 +52,6 @@ impl Rules for Rope {
             dtype: x.dtype,
             dims: *dims,
         })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,7 +1,7 @@
 //! Rotary position embedding by matrices, with attention's permutation.
 
 use super::rope::Pairing;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, rope};
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -30,16 +30,8 @@ pub struct RopeApply {
 const ORDER: [usize; 4] = [0, 2, 1, 3];
 
 impl Rules for RopeApply {
-    fn name(&self) -> &'static str {
-        "rope_apply"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "table"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature::new("rope_apply", &["x", "table"]).in_place(&[0])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -61,10 +53,6 @@ impl Rules for RopeApply {
             dtype: x.dtype,
             dims: Dims::from_fn(4, |i| dims[ORDER[i]]),
         })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
     }
 
     fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {

@@ -1,7 +1,7 @@
 //! Scales of rows that are to be quantised.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -17,16 +17,8 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct RowScales;
 
 impl Rules for RowScales {
-    fn name(&self) -> &'static str {
-        "row_scales"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("row_scales", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -1,5 +1,7 @@
 //! What an operation states about itself, and the checks that operations share.
 
+use std::ops::RangeInclusive;
+
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -18,6 +20,16 @@ pub struct TensorSpec {
     pub dims: Dims,
 }
 
+impl TensorSpec {
+    /// The dtype and dims of `value`.
+    pub(super) fn like(value: &Value) -> Self {
+        Self {
+            dtype: value.dtype,
+            dims: *value.dims(),
+        }
+    }
+}
+
 /// What one run of a node takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -29,11 +41,85 @@ pub struct Cost {
     pub bytes_written: u64,
 }
 
-/// The operands of a node in the making, and its destination if it has a given one.
+/// A kind of operation, for code that treats all of a kind alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OpClass {
+    /// Sums of products: matrix products, convolutions, attention.
+    Product,
+    /// Every element depends only on the elements of the operands at the same place.
+    Elementwise,
+    /// Elementwise on one operand.
+    Unary,
+    /// The sum of two operands.
+    Add,
+    /// The product of two operands, element by element.
+    Mul,
+    /// A norm over rows or groups, with factors.
+    Norm,
+    /// Rotary position embedding.
+    Rope,
+    /// Rows written by index.
+    SetRows,
+}
+
+/// What an operation is called, which operands it takes and how it treats them.
+pub(super) struct Signature {
+    /// The name in lower case.
+    pub(super) name: &'static str,
+    /// The operands' names in order, optional ones last. If there may be more operands than names,
+    /// the last name stands for all from there on.
+    pub(super) operands: &'static [&'static str],
+    /// How many operands there may be.
+    pub(super) arity: RangeInclusive<usize>,
+    /// The operands that the result may overwrite, if it is the window of
+    /// [`in_place_window`](Rules::in_place_window).
+    pub(super) in_place: &'static [usize],
+    /// The operands that are updated where they lie, beside the result.
+    pub(super) updates: &'static [usize],
+    /// Whether some bytes of the destination stay as they were.
+    pub(super) writes_partially: bool,
+    /// What kinds of operation it is.
+    pub(super) classes: &'static [OpClass],
+}
+
+impl Signature {
+    /// An operation that takes all of `operands` and writes the whole of a fresh result.
+    pub(super) fn new(name: &'static str, operands: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            operands,
+            arity: operands.len()..=operands.len(),
+            in_place: &[],
+            updates: &[],
+            writes_partially: false,
+            classes: &[],
+        }
+    }
+
+    pub(super) fn arity(self, arity: RangeInclusive<usize>) -> Self {
+        Self { arity, ..self }
+    }
+
+    pub(super) fn in_place(self, in_place: &'static [usize]) -> Self {
+        Self { in_place, ..self }
+    }
+
+    pub(super) fn classes(self, classes: &'static [OpClass]) -> Self {
+        Self { classes, ..self }
+    }
+
+    /// The name of operand `i`; the last one stands for all from there on.
+    pub(super) fn operand_name(&self, i: usize) -> &'static str {
+        let name = self.operands.get(i).or(self.operands.last());
+        name.copied().unwrap_or("?")
+    }
+}
+
+/// The operands of a node that is being built, and its destination if the caller gave one.
 #[derive(Debug)]
 pub struct Operands<'a> {
-    op: &'static str,
-    names: &'static [&'static str],
+    op: &'a Op,
     values: &'a [&'a Value],
     destination: Option<&'a Value>,
 }
@@ -41,42 +127,45 @@ pub struct Operands<'a> {
 impl<'a> Operands<'a> {
     /// Checks the number of operands of `op`.
     pub fn new(
-        op: &Op,
+        op: &'a Op,
         values: &'a [&'a Value],
         destination: Option<&'a Value>,
     ) -> Result<Self, GraphError> {
-        let rules = op.rules();
-        let (arity, expected) = rules.arity();
-        if !arity.contains(&values.len()) {
-            return Err(GraphError::Arity {
-                op: rules.name(),
-                expected,
-                found: values.len(),
-            });
-        }
-        Ok(Self {
-            op: rules.name(),
-            names: rules.operands(),
+        let operands = Self {
+            op,
             values,
             destination,
-        })
+        };
+        let arity = op.signature().arity;
+        if arity.contains(&values.len()) {
+            return Ok(operands);
+        }
+        Err(operands.wrong_number(match arity.into_inner() {
+            (0, 0) => "no".to_owned(),
+            (least, usize::MAX) => format!("{least} or more"),
+            (least, most) if least == most => least.to_string(),
+            (least, most) => format!("{least} to {most}"),
+        }))
+    }
+
+    /// The error for another number of operands than `expected`.
+    pub(super) fn wrong_number(&self, expected: impl Into<String>) -> GraphError {
+        GraphError::Arity {
+            op: self.op.name(),
+            expected: expected.into(),
+            found: self.values.len(),
+        }
     }
 
     /// The destination that the caller gave.
     pub(super) fn destination(&self) -> Result<&'a Value, GraphError> {
         self.destination
-            .ok_or(GraphError::NeedsDestination { op: self.op })
+            .ok_or(GraphError::NeedsDestination { op: self.op.name() })
     }
 
     /// Operand `i`, which the arity check has shown to exist.
     pub(super) fn get(&self, i: usize) -> &'a Value {
         self.values[i]
-    }
-
-    /// The name of operand `i`; the last one stands for all from there on.
-    fn operand_name(&self, i: usize) -> &'static str {
-        let name = self.names.get(i).or(self.names.last());
-        name.copied().unwrap_or("?")
     }
 
     pub(super) fn optional(&self, i: usize) -> Option<&'a Value> {
@@ -94,8 +183,8 @@ impl<'a> Operands<'a> {
             return Ok(value);
         }
         Err(GraphError::OperandDType {
-            op: self.op,
-            operand: self.operand_name(i),
+            op: self.op.name(),
+            operand: self.op.operand_name(i),
             found: value.dtype,
             allowed,
         })
@@ -112,7 +201,7 @@ impl<'a> Operands<'a> {
             return Ok(());
         }
         Err(GraphError::ResultDType {
-            op: self.op,
+            op: self.op.name(),
             found: dtype,
             allowed,
         })
@@ -129,8 +218,8 @@ impl<'a> Operands<'a> {
             return Ok(());
         }
         Err(GraphError::OperandRank {
-            op: self.op,
-            operand: self.operand_name(i),
+            op: self.op.name(),
+            operand: self.op.operand_name(i),
             found: *self.get(i).dims(),
             expected,
         })
@@ -148,10 +237,10 @@ impl<'a> Operands<'a> {
             return Ok(());
         }
         Err(GraphError::OperandDims {
-            op: self.op,
-            operand: self.operand_name(i),
+            op: self.op.name(),
+            operand: self.op.operand_name(i),
             found: *self.get(i).dims(),
-            other: self.operand_name(other),
+            other: self.op.operand_name(other),
             other_dims: *self.get(other).dims(),
             rule,
         })
@@ -169,7 +258,7 @@ impl<'a> Operands<'a> {
             return Ok(());
         }
         Err(GraphError::Attribute {
-            op: self.op,
+            op: self.op.name(),
             attribute,
             value,
             rule,
@@ -190,41 +279,17 @@ impl<'a> Operands<'a> {
 
 /// What an operation states about itself.
 pub(super) trait Rules {
-    /// The name in lower case.
-    fn name(&self) -> &'static str;
-
-    /// The operands' names in order, optional ones last. Of operations that take any number of
-    /// operands, the last name stands for all from there on.
-    fn operands(&self) -> &'static [&'static str];
-
-    /// How many operands there may be, in numbers and in words.
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str);
+    /// What it is called, takes and is.
+    fn signature(&self) -> Signature;
 
     /// The dtype and dims of the result.
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError>;
 
-    /// Whether the result may overwrite operand `i`, if it is the window of
-    /// [`in_place_window`](Self::in_place_window).
-    fn in_place(&self, i: usize) -> bool {
-        let _ = i;
-        false
-    }
-
     /// The layout that a result must have to overwrite operand `i` of layout `operand`; by default
     /// the same one.
     fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
-        self.in_place(i).then_some(*operand)
-    }
-
-    /// Whether the operation updates operand `i` where it lies, beside writing its result.
-    fn updates(&self, i: usize) -> bool {
-        let _ = i;
-        false
-    }
-
-    /// Whether the operation leaves some bytes of its destination as they were.
-    fn writes_partially(&self) -> bool {
-        false
+        let in_place = self.signature().in_place.contains(&i);
+        in_place.then_some(*operand)
     }
 
     /// The dimension of operand `i` of which only the first rows are read, and how many.
@@ -238,15 +303,18 @@ pub(super) trait Rules {
         None
     }
 
-    /// Floating-point operations of one run.
-    fn flops(&self, inputs: &[&Value], output: &Value) -> u64;
+    /// Floating-point operations of one run; by default none, as of operations that move elements.
+    fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
+        let _ = (inputs, output);
+        0
+    }
 
     /// Arithmetic and traffic of one run; by default every distinct element once, those of
     /// updated operands twice.
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {
-        let operands = inputs.iter().enumerate();
-        let updated = operands.filter(|&(i, _)| self.updates(i));
-        let updated: u64 = updated.map(|(_, value)| touched_bytes(value)).sum();
+        let updated = self.signature().updates.iter();
+        let updated = updated.filter_map(|&i| inputs.get(i));
+        let updated: u64 = updated.map(|value| touched_bytes(value)).sum();
         Cost {
             flops: self.flops(inputs, output),
             bytes_read: total_bytes(inputs),

@@ -1,7 +1,7 @@
 //! Multiplication by a constant.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -16,29 +16,16 @@ pub struct Scale {
 }
 
 impl Rules for Scale {
-    fn name(&self) -> &'static str {
-        "scale"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("scale", &["x"])
+            .in_place(&[0])
+            .classes(&[OpClass::Elementwise])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         let x = operands.typed(0, FLOATS)?;
         operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, _i: usize) -> bool {
-        true
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

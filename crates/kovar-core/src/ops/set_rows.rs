@@ -1,8 +1,8 @@
 //! Writes rows by index, such as the keys and values of a cache.
 
 use super::dtypes::{ENCODED, FLOATS, INDICES, PLAIN, only};
-use super::rules::{Operands, Rules, TensorSpec, total_bytes, touched_bytes};
-use super::{Cost, Op};
+use super::rules::{Operands, Rules, Signature, TensorSpec, total_bytes, touched_bytes};
+use super::{Cost, Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -18,16 +18,11 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct SetRows;
 
 impl Rules for SetRows {
-    fn name(&self) -> &'static str {
-        "set_rows"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "ids"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature {
+            writes_partially: true,
+            ..Signature::new("set_rows", &["x", "ids"]).classes(&[OpClass::SetRows])
+        }
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -42,7 +37,7 @@ impl Rules for SetRows {
         };
         if !allowed.contains(&destination.dtype) {
             return Err(GraphError::OperandDType {
-                op: self.name(),
+                op: self.signature().name,
                 operand: "destination",
                 found: destination.dtype,
                 allowed,
@@ -54,7 +49,7 @@ impl Rules for SetRows {
         let rows = destination.dims();
         if rows.rank() != x.rank() || rows[1..] != x[1..] {
             return Err(GraphError::OperandDims {
-                op: self.name(),
+                op: self.signature().name,
                 operand: "x",
                 found: *x,
                 other: "destination",
@@ -66,14 +61,6 @@ impl Rules for SetRows {
             dtype: destination.dtype,
             dims: *rows,
         })
-    }
-
-    fn writes_partially(&self) -> bool {
-        true
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {

@@ -2,7 +2,7 @@
 
 use super::Op;
 use super::dtypes::{FLOATS, MASKS};
-use super::rules::{Operands, Rules, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -27,16 +27,10 @@ pub struct Softmax {
 }
 
 impl Rules for Softmax {
-    fn name(&self) -> &'static str {
-        "softmax"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "mask"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=2, "1 to 2")
+    fn signature(&self) -> Signature {
+        Signature::new("softmax", &["x", "mask"])
+            .arity(1..=2)
+            .in_place(&[0])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -55,14 +49,7 @@ impl Rules for Softmax {
             operands.rank(0, x.dims().rank() >= 3, "[.., heads, queries, n]")?;
         }
         operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, i: usize) -> bool {
-        i == 0
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

@@ -1,7 +1,7 @@
 //! Sinusoidal embeddings of diffusion time steps.
 
 use super::Op;
-use super::rules::{Operands, Rules, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::dims::{Dims, MAX_RANK};
 use crate::error::GraphError;
@@ -52,16 +52,8 @@ impl Default for TimestepEmbedding {
 const TIMES: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
 
 impl Rules for TimestepEmbedding {
-    fn name(&self) -> &'static str {
-        "timestep_embedding"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["t"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("timestep_embedding", &["t"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -1,9 +1,9 @@
 //! The token before each token.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec};
 use crate::error::GraphError;
-use crate::graph::{Graph, ScalarId, Value, ValueId};
+use crate::graph::{Graph, ScalarId, ValueId};
 
 /// The token before each token, across runs: `y[0] = state`, `y[t] = x[t - 1]`, and afterwards
 /// `state` is the last valid row of `x` (the token shift of RWKV, Peng et al. 2023).
@@ -24,16 +24,11 @@ pub struct TokenShift {
 const STATE: usize = 1;
 
 impl Rules for TokenShift {
-    fn name(&self) -> &'static str {
-        "token_shift"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x", "state"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (2..=2, "2")
+    fn signature(&self) -> Signature {
+        Signature {
+            updates: &[STATE],
+            ..Signature::new("token_shift", &["x", "state"])
+        }
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -47,22 +42,11 @@ impl Rules for TokenShift {
             state[0] == x.dims()[1],
             "the last dims must agree",
         )?;
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn updates(&self, i: usize) -> bool {
-        i == STATE
+        Ok(TensorSpec::like(x))
     }
 
     fn scalar(&self) -> Option<ScalarId> {
         self.n_valid
-    }
-
-    fn flops(&self, _inputs: &[&Value], _output: &Value) -> u64 {
-        0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Elementwise operations on one operand.
 
-use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -70,8 +70,8 @@ pub struct Unary {
 }
 
 impl Rules for Unary {
-    fn name(&self) -> &'static str {
-        match self.kind {
+    fn signature(&self) -> Signature {
+        let name = match self.kind {
             UnaryKind::Neg => "neg",
             UnaryKind::Abs => "abs",
             UnaryKind::Sqr => "sqr",
@@ -91,15 +91,10 @@ impl Rules for Unary {
             UnaryKind::LeakyRelu { .. } => "leaky_relu",
             UnaryKind::Softplus => "softplus",
             UnaryKind::Clamp { .. } => "clamp",
-        }
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+        };
+        Signature::new(name, &["x"])
+            .in_place(&[0])
+            .classes(&[OpClass::Elementwise, OpClass::Unary])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -114,14 +109,7 @@ impl Rules for Unary {
             }
             _ => {}
         }
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: *x.dims(),
-        })
-    }
-
-    fn in_place(&self, _i: usize) -> bool {
-        true
+        Ok(TensorSpec::like(x))
     }
 
     fn flops(&self, _inputs: &[&Value], output: &Value) -> u64 {

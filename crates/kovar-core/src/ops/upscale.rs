@@ -1,6 +1,6 @@
 //! Images of another size.
 
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, window};
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -34,16 +34,8 @@ pub struct Upscale {
 }
 
 impl Rules for Upscale {
-    fn name(&self) -> &'static str {
-        "upscale"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (1..=1, "1")
+    fn signature(&self) -> Signature {
+        Signature::new("upscale", &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

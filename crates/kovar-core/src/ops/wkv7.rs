@@ -1,7 +1,7 @@
 //! The state recurrence of RWKV-7.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -32,16 +32,11 @@ pub(super) const STATES: &[DType] = &[DType::F32];
 const STATE: usize = 6;
 
 impl Rules for Wkv7 {
-    fn name(&self) -> &'static str {
-        "wkv7"
-    }
-
-    fn operands(&self) -> &'static [&'static str] {
-        &["r", "w", "k", "v", "a", "b", "state"]
-    }
-
-    fn arity(&self) -> (std::ops::RangeInclusive<usize>, &'static str) {
-        (7..=7, "7")
+    fn signature(&self) -> Signature {
+        Signature {
+            updates: &[STATE],
+            ..Signature::new("wkv7", &["r", "w", "k", "v", "a", "b", "state"])
+        }
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
@@ -59,10 +54,6 @@ impl Rules for Wkv7 {
             dtype: r.dtype,
             dims: *dims,
         })
-    }
-
-    fn updates(&self, i: usize) -> bool {
-        i == STATE
     }
 
     fn scalar(&self) -> Option<ScalarId> {

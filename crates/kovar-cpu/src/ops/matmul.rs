@@ -183,8 +183,7 @@ fn assemble(
 
 /// The packed form of a weight, if it has one that may be used here.
 fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'static>> {
-    let default = matches!(node.op(), Op::Matmul(op) if op.precision == Precision::Default);
-    let value = node.input(0).filter(|_| default)?;
+    let value = node.input(0).filter(|_| takes_packed(node.op()))?;
     let weight = w.whole_weight(value, node.storage_of(value).bytes)?;
     let matrix = weight.matrix()?.ok()?;
     let dims = w.layout.dims();
@@ -193,6 +192,11 @@ fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'sta
     // SAFETY: the weight's memory never moves or changes, and the program that the kernel belongs
     // to holds on to its buffer.
     same.then(|| unsafe { std::mem::transmute::<PackedMatrix<'_>, PackedMatrix<'static>>(matrix) })
+}
+
+/// Whether an operation is a product that multiplies prepared rows of its weight, operand 0.
+pub(crate) fn takes_packed(op: &Op) -> bool {
+    matches!(op, Op::Matmul(op) if op.precision == Precision::Default)
 }
 
 /// The scratch memory of a product of plain activations with a weight that is prepared for it.

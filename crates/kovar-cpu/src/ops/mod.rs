@@ -46,6 +46,8 @@ mod unary;
 mod upscale;
 mod wkv7;
 
+pub(crate) use matmul::takes_packed;
+
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;

@@ -2,7 +2,6 @@
 
 use kovar_core::NodeRef;
 use kovar_core::backend::DeviceKind;
-use kovar_core::ops::Op;
 
 use super::classes::Unit;
 use super::inputs::Inputs;
@@ -32,15 +31,10 @@ pub struct Thresholds {
 
 impl Thresholds {
     fn is_small(&self, node: NodeRef<'_>) -> bool {
-        match node.op() {
-            Op::Matmul(_)
-            | Op::MatmulId(_)
-            | Op::MatmulI8(_)
-            | Op::Gemm(_)
-            | Op::Conv2d(_)
-            | Op::ConvTranspose2d(_)
-            | Op::Attention(_) => node.cost().flops < self.min_product_flops,
-            _ => node.output().layout.elements() < self.min_elements,
+        if node.op().is_product() {
+            node.cost().flops < self.min_product_flops
+        } else {
+            node.output().layout.elements() < self.min_elements
         }
     }
 }
