@@ -1,4 +1,4 @@
-//! What goes to stderr: the log, notes and errors.
+//! Output to stderr: the log, notes and errors.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,16 +8,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::hints;
 
-/// The environment variable that chooses what is logged, as tracing's `EnvFilter` reads it.
+/// The environment variable with the log filter, in the syntax of tracing's `EnvFilter`.
 const LOG_VARIABLE: &str = "KOVAR_LOG";
 
-/// The exit code of a command line that makes no sense.
+/// The exit code for an invalid command line.
 const USAGE: u8 = 2;
 
-/// The exit code of a program that Ctrl-C ended: 128 and the number of the signal.
+/// The exit code after Ctrl-C: 128 plus the number of the signal.
 pub const INTERRUPTED: u8 = 130;
 
-/// Starts the log on stderr: warnings only, or more by `-v`, or what `KOVAR_LOG` says.
+/// Starts the log on stderr: warnings only, more with `-v`, or as `KOVAR_LOG` defines.
 pub fn start_log(verbose: u8) {
     let level = match verbose {
         0 => "warn",
@@ -33,7 +33,7 @@ pub fn start_log(verbose: u8) {
         .init();
 }
 
-/// What `KOVAR_LOG` says; `None` if it says nothing, or with a warning nothing that makes sense.
+/// The filter in `KOVAR_LOG`; `None` if it is empty, or with a warning if it is invalid.
 fn log_variable() -> Option<EnvFilter> {
     let value = std::env::var_os(LOG_VARIABLE)?;
     let text = value.to_string_lossy();
@@ -43,13 +43,13 @@ fn log_variable() -> Option<EnvFilter> {
     let filter = EnvFilter::try_new(&text);
     let filter = filter.inspect_err(|error| {
         note(format_args!(
-            "warning: {LOG_VARIABLE} is {text:?}, which is no log filter ({error}); it is ignored"
+            "warning: {LOG_VARIABLE} is {text:?}, which is not a valid log filter ({error}); it is ignored"
         ));
     });
     filter.ok()
 }
 
-/// A command line that makes no sense.
+/// An invalid command line.
 #[derive(Debug)]
 pub struct UsageError {
     message: String,
@@ -57,7 +57,7 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    /// An error that says `message` and ends the program with exit code 2.
+    /// An error with `message` and exit code 2.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -65,7 +65,7 @@ impl UsageError {
         }
     }
 
-    /// An error for an argument that is missing: [`new`](Self::new), with the command's usage.
+    /// An error for a missing argument: [`new`](Self::new), with the command's usage.
     pub fn missing(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -82,20 +82,19 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Writes a line to stderr, with [`visible`] characters only. That it may be closed is no reason to
-/// fail.
+/// Writes a line to stderr, with [`visible`] characters only. Errors are ignored: stderr may be
+/// closed.
 pub fn note(line: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
 }
 
-/// `text` with the characters escaped that a terminal obeys instead of showing them: names in a
-/// model file may hold any.
+/// `text` with control characters escaped: names in a model file may contain terminal commands.
 fn visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => visible.push(c),
-            // Controls, and what turns the direction of writing around.
+            // Controls, and characters that change the writing direction.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => visible.extend(c.escape_unicode()),
             _ if c.is_control() => visible.extend(c.escape_default()),
             _ => visible.push(c),
@@ -104,8 +103,8 @@ fn visible(text: &str) -> String {
     visible
 }
 
-/// Writes an error with its causes to stderr and gives the exit code for it. A reader of stdout
-/// that went away is no error. `usage` is how the command is called.
+/// Writes an error with its causes to stderr and returns the exit code. A closed stdout is not an
+/// error. `usage` returns the usage line of the command.
 pub fn report(error: &anyhow::Error, usage: impl FnOnce() -> String) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
@@ -131,7 +130,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The messages of an error and its causes, without those that another one quotes already.
+/// The messages of an error and its causes, without those that the previous message already
+/// contains.
 pub fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     let mut last = String::new();
@@ -156,14 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_are_escaped() {
         let text = "a\x1b[31m\u{9b}\u{202e}\r\x07\u{e9}\n\tb";
         let shown = "a\\u{1b}[31m\\u{9b}\\u{202e}\\r\\u{7}\u{e9}\n\tb";
         assert_eq!(visible(text), shown);
     }
 
     #[test]
-    fn causes_follow_the_error_and_none_is_told_twice() {
+    fn causes_follow_the_error_and_none_is_repeated() {
         let error: anyhow::Error = Err::<(), _>(UsageError::new("no such thing"))
             .context("reading it: no such thing")
             .context("cannot start")

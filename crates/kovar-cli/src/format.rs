@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formatting numbers for people.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub fn count(count: u64) -> String {
     }
 }
 
-/// A duration with three or so digits: `12.3 ms`.
+/// A duration with about three digits: `12.3 ms`.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 1.0 {
@@ -41,7 +41,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// How many per second; 0 if there is no time to divide by.
+/// `count` per second; 0 if the duration is zero.
 pub fn rate(count: usize, duration: Duration) -> f64 {
     let seconds = duration.as_secs_f64();
     if seconds > 0.0 {
@@ -51,7 +51,7 @@ pub fn rate(count: usize, duration: Duration) -> f64 {
     }
 }
 
-/// The plural of a regular word where `count` is not 1.
+/// `count` with a regular noun, in the plural unless `count` is 1.
 pub fn plural(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_change_where_a_shorter_number_follows() {
+    fn numbers_have_suitable_units() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1024), "1.0 KiB");
         assert_eq!(bytes(1024 * 1024 - 1), "1.0 MiB");

@@ -1,4 +1,4 @@
-//! What to do about an error, behind what is wrong.
+//! Hints that follow error messages.
 
 use anyhow::anyhow;
 use clap::CommandFactory;
@@ -12,8 +12,8 @@ use kovar::{
 use crate::commands::Cli;
 use crate::format;
 
-/// `error`, and where a context of `model` was too small what makes room. `can_reset` is whether
-/// there are earlier turns to be forgotten.
+/// `error`, with a hint if the context of `model` was too small. `can_reset`: there are earlier
+/// turns that can be cleared.
 pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> anyhow::Error {
     let evaluation = match error.downcast_ref::<LanguageModelError>() {
         Some(LanguageModelError::Generate(GenerateError::Eval(error))) => Some(error),
@@ -23,7 +23,7 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
         return error;
     }
     let reset = if can_reset {
-        "/reset starts anew; "
+        "/reset clears the conversation; "
     } else {
         ""
     };
@@ -31,7 +31,7 @@ pub fn context_full(error: anyhow::Error, model: &Model, can_reset: bool) -> any
     anyhow!("{error}; {reset}--ctx N makes it larger (the model was trained for {trained})")
 }
 
-/// Which further device does what none of those in use can.
+/// The hint to add a device if none of those in use supports an operation.
 pub fn missing_device(error: &anyhow::Error) -> Option<&'static str> {
     let unsupported = error.chain().find_map(|cause| match cause.downcast_ref() {
         Some(CompileError::Place(PlaceError::Unsupported { refusals, .. })) => Some(refusals),
@@ -40,10 +40,10 @@ pub fn missing_device(error: &anyhow::Error) -> Option<&'static str> {
     let mut refusals = unsupported?.0.iter();
     refusals
         .all(|refusal| refusal.device.starts_with("gpu"))
-        .then_some("`--device gpu0,cpu` leaves to the CPU what the GPU cannot do")
+        .then_some("`--device gpu0,cpu` runs on the CPU what the GPU does not support")
 }
 
-/// What may have made a file damaged in this way.
+/// A possible cause of damage to a file.
 pub fn damaged_file(error: &ModelFileError) -> Option<&'static str> {
     let (ModelFileError::Gguf(error)
     | ModelFileError::Split(SplitError::Shard { source: error, .. })) = error
@@ -53,12 +53,12 @@ pub fn damaged_file(error: &ModelFileError) -> Option<&'static str> {
     match error {
         GgufError::Truncated { .. }
         | GgufError::CountTooLarge { .. }
-        | GgufError::OutsideFile { .. } => Some("is the file cut short?"),
+        | GgufError::OutsideFile { .. } => Some("is the file truncated?"),
         _ => None,
     }
 }
 
-/// `error` of the command line, with a tip where an option of a command stands before it.
+/// The command-line error `error`, with a tip if an option stands before its command.
 pub fn misplaced_option(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
@@ -78,7 +78,7 @@ pub fn misplaced_option(mut error: clap::Error) -> clap::Error {
     if !is_before_command || !commands.any(|command| command.get_arguments().any(is_known)) {
         return error;
     }
-    let tip = format!("options go behind the command: kovar COMMAND {option} ...");
+    let tip = format!("options follow the command: kovar COMMAND {option} ...");
     error.insert(
         ContextKind::Suggested,
         ContextValue::StyledStrs(vec![tip.into()]),

@@ -1,7 +1,8 @@
-//! Ctrl-C: stops what listens for it, and ends the program otherwise. Other signals end it as the
-//! system does, SIGTERM with exit code 143.
+//! Ctrl-C: cancels work that listens for it, and otherwise ends the program. Other signals have
+//! their default effect, SIGTERM exit code 143.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,25 +10,25 @@ use anyhow::Context;
 
 use crate::diagnostics::INTERRUPTED;
 
-/// Whether the user pressed Ctrl-C.
+/// Reports whether the user pressed Ctrl-C.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    is_heard: AtomicBool,
+    is_listening: AtomicBool,
     presses: AtomicUsize,
 }
 
 impl Interrupt {
-    /// Takes over Ctrl-C for the whole program, which may be done once. Until somebody
-    /// [listens](Self::listen), Ctrl-C ends the program with exit code 130.
+    /// Installs the handler of Ctrl-C for the whole program. May be called once. Until
+    /// [`listen`](Self::listen) is called, Ctrl-C ends the program with exit code 130.
     pub fn install() -> anyhow::Result<Self> {
         let interrupt = Self::default();
         let state = interrupt.0.clone();
         ctrlc::set_handler(move || {
             let presses = state.presses.fetch_add(1, Ordering::SeqCst);
-            if !state.is_heard.load(Ordering::SeqCst) || presses > 0 {
+            if !state.is_listening.load(Ordering::SeqCst) || presses > 0 {
                 let _ = writeln!(io::stderr(), "\ninterrupted");
                 std::process::exit(INTERRUPTED.into());
             }
@@ -36,17 +37,21 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Makes the first Ctrl-C known by [`is_requested`](Self::is_requested) instead of ending the
-    /// program, until the guard goes. A second one still ends it.
+    /// Until the guard is dropped, the first Ctrl-C does not end the program but is reported by
+    /// [`flow`](Self::flow). A second one still ends it.
     pub fn listen(&self) -> Listening<'_> {
         self.0.presses.store(0, Ordering::SeqCst);
-        self.0.is_heard.store(true, Ordering::SeqCst);
+        self.0.is_listening.store(true, Ordering::SeqCst);
         Listening(self)
     }
 
-    /// Whether Ctrl-C was pressed since somebody began to listen.
-    pub fn is_requested(&self) -> bool {
-        self.0.presses.load(Ordering::SeqCst) > 0
+    /// `Break` if Ctrl-C was pressed since [`listen`](Self::listen) was called.
+    pub fn flow(&self) -> ControlFlow<()> {
+        if self.0.presses.load(Ordering::SeqCst) > 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 
@@ -55,6 +60,6 @@ pub struct Listening<'a>(&'a Interrupt);
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.0.0.is_heard.store(false, Ordering::SeqCst);
+        self.0.0.is_listening.store(false, Ordering::SeqCst);
     }
 }

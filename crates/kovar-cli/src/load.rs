@@ -18,7 +18,7 @@ use crate::{format, hints, progress};
 /// Opens a model.
 ///
 /// # Errors
-/// It cannot be opened or is of no form that kovar reads; the error names it.
+/// It cannot be opened, or its format is not supported; the error names it.
 pub fn open(source: &ModelSource) -> anyhow::Result<ModelFile> {
     match source {
         ModelSource::Demo(demo) => Ok(Gguf::from_static(demo.file())?.into()),
@@ -34,7 +34,7 @@ fn open_path(path: &Path) -> anyhow::Result<ModelFile> {
         let hint = hints::damaged_file(&error);
         let message = format!("cannot read {}", path.display());
         match hint {
-            // The hint goes last, so the cause is told here.
+            // The hint comes last, so the cause is included here.
             Some(hint) => anyhow!("{message}: {:#}; {hint}", anyhow::Error::new(error)),
             None => anyhow::Error::new(error).context(message),
         }
@@ -44,62 +44,91 @@ fn open_path(path: &Path) -> anyhow::Result<ModelFile> {
 /// Loads the network of a file, which need not have a tokenizer.
 ///
 /// # Errors
-/// The file holds no model that kovar runs, or the device does not take it.
+/// The file's model is not supported, or it does not fit onto the devices.
 pub fn model(file: ModelFile, args: &RunArgs) -> anyhow::Result<Model> {
-    let start = Instant::now();
-    args.device.warn();
-    let devices = args.devices()?;
-    let options = args.options(&devices)?;
-    let spinner = progress::spinner(loading(&file, args));
-    let loaded = Model::load(file, devices, &options);
-    spinner.finish_and_clear();
-    let model = loaded.with_context(|| cannot_load(args))?;
-    check_placement(&model, args, false)?;
-    tell_context(&model);
-    log(&model, args, start);
-    Ok(model)
+    load(file, args, false, Model::load, |model| (model, None))
 }
 
-/// Loads a file's model with its tokenizer and template, and tells of what is odd about them.
+/// Loads a file's model with its tokenizer, and prints warnings about them.
 ///
 /// # Errors
-/// As [`model`], or the tokenizer or template is damaged.
+/// As [`model`], or the tokenizer is damaged.
 pub fn language_model(
     file: ModelFile,
     args: &RunArgs,
     quiet: bool,
 ) -> anyhow::Result<LanguageModel> {
+    load(file, args, quiet, LanguageModel::load, |loaded| {
+        (&loaded.model, Some(&loaded.tokenizer))
+    })
+}
+
+fn load<M, E: std::error::Error + Send + Sync + 'static>(
+    file: ModelFile,
+    args: &RunArgs,
+    quiet: bool,
+    load: impl FnOnce(ModelFile, Vec<Arc<dyn Backend>>, &ModelOptions) -> Result<M, E>,
+    contents: impl Fn(&M) -> (&Model, Option<&Tokenizer>),
+) -> anyhow::Result<M> {
     let start = Instant::now();
     if !quiet {
         args.device.warn();
     }
-    let devices = args.devices()?;
-    let options = args.options(&devices)?;
-    let spinner = progress::spinner(loading(&file, args));
-    let loaded = LanguageModel::load(file, devices, &options);
+    let Target { devices, options } = Target::new(args)?;
+    let size = format::bytes(file.file_len());
+    let spinner = progress::spinner(format!("loading {} ({size})", args.model.model));
+    let loaded = load(file, devices, &options);
     spinner.finish_and_clear();
-    let model = loaded.with_context(|| cannot_load(args))?;
-    check_placement(&model.model, args, quiet)?;
+    let loaded = loaded.with_context(|| format!("cannot load {}", args.model.model))?;
+    let (model, tokenizer) = contents(&loaded);
+    let graphs = model.plans().map(Plan::graph);
+    args.placement
+        .check(graphs, model.session().devices(), quiet)?;
     if !quiet {
-        tell_warnings(&model.tokenizer);
-        tell_context(&model.model);
+        tokenizer.into_iter().for_each(note_warnings);
+        note_context(model);
     }
-    log(&model.model, args, start);
-    Ok(model)
+    log(model, args, start);
+    Ok(loaded)
 }
 
-/// What the evaluation of `n_tokens` tokens asks of the devices; nothing is loaded.
+/// The devices of a command, and the options for loading a model onto them.
+pub struct Target {
+    pub devices: Vec<Arc<dyn Backend>>,
+    pub options: ModelOptions,
+}
+
+impl Target {
+    /// The devices and options that `args` select.
+    ///
+    /// # Errors
+    /// A device that cannot be opened, or an option that names none of the devices.
+    pub fn new(args: &RunArgs) -> anyhow::Result<Self> {
+        let devices = args.devices()?;
+        let options = args.options(&devices)?;
+        Ok(Self { devices, options })
+    }
+
+    /// The ids of the devices.
+    pub fn ids(&self) -> Vec<String> {
+        let infos = self.devices.iter().map(|device| device.info());
+        infos.map(|info| info.id.clone()).collect()
+    }
+}
+
+/// What the evaluation of `n_tokens` tokens requires of the devices. Nothing is loaded.
 ///
 /// # Errors
-/// As [`model`]; a usage error for more tokens than the context holds.
+/// As [`model`]; a usage error if the context holds fewer tokens.
 pub fn forecast(
     file: ModelFile,
-    devices: Vec<Arc<dyn Backend>>,
-    options: &ModelOptions,
+    target: &Target,
     args: &RunArgs,
     n_tokens: u32,
 ) -> anyhow::Result<ModelForecast> {
-    Model::forecast(file, devices, options, n_tokens as usize).map_err(|error| match error {
+    let Target { devices, options } = target;
+    let forecast = Model::forecast(file, devices.clone(), options, n_tokens as usize);
+    forecast.map_err(|error| match error {
         LoadError::StepTokens { .. } => {
             UsageError::new(format!("invalid value for '--tokens': {error}")).into()
         }
@@ -107,9 +136,9 @@ pub fn forecast(
     })
 }
 
-/// Tells of what is odd about a tokenizer. That bytes have no token matters only to a text that
-/// holds them, see [`tell_lost_bytes`], so otherwise it goes to the log.
-pub fn tell_warnings(tokenizer: &Tokenizer) {
+/// Prints the warnings about a tokenizer. Bytes without a token only matter to texts that contain
+/// them (see [`warn_lost_bytes`]), so this warning goes to the log.
+pub fn note_warnings(tokenizer: &Tokenizer) {
     for warning in tokenizer.warnings() {
         match warning {
             TokenizerWarning::BytesWithoutToken { .. } => tracing::info!("{warning}"),
@@ -118,34 +147,28 @@ pub fn tell_warnings(tokenizer: &Tokenizer) {
     }
 }
 
-/// Tells if `text` holds bytes that have no token.
-pub fn tell_lost_bytes(tokenizer: &Tokenizer, text: &str) {
+/// Warns if `text` contains bytes without a token.
+pub fn warn_lost_bytes(tokenizer: &Tokenizer, text: &str) {
     for warning in tokenizer.warnings() {
         if let TokenizerWarning::BytesWithoutToken { bytes } = warning
             && let Some(at) = text.bytes().position(|byte| bytes.contains(&byte))
         {
             note(format_args!(
                 "warning: the text has bytes without a token in this vocabulary, the first at \
-                 byte {at}; they are left out"
+                 byte {at}; they are omitted"
             ));
         }
     }
 }
 
-/// Tells if a --ctx that limits the context of others makes no difference to `model`.
-pub fn tell_endless(model: &Model, args: &RunArgs) {
+/// Notes that --ctx has no effect if `model` is recurrent.
+pub fn note_endless(model: &Model, args: &RunArgs) {
     if args.ctx.is_some() && model.context_len().is_none() {
-        note("note: --ctx makes no difference, the context of this model has no end");
+        note("note: --ctx has no effect: the context of this model is unlimited");
     }
 }
 
-fn check_placement(model: &Model, args: &RunArgs, quiet: bool) -> anyhow::Result<()> {
-    let graphs = model.plans().map(Plan::graph);
-    let devices = model.session().devices();
-    Ok(args.placement.check(graphs, devices, quiet)?)
-}
-
-fn tell_context(model: &Model) {
+fn note_context(model: &Model) {
     let trained = model.trained_context();
     if let Some(context) = model.context_len().filter(|&context| context > trained) {
         note(format_args!(
@@ -155,7 +178,7 @@ fn tell_context(model: &Model) {
     }
 }
 
-/// What was loaded, where and how long it took.
+/// Logs the devices, the model, the load time and the context.
 fn log(model: &Model, args: &RunArgs, start: Instant) {
     let file = model.file();
     for device in model.session().devices() {
@@ -177,13 +200,4 @@ fn log(model: &Model, args: &RunArgs, start: Instant) {
         cache = model.cache_dtype().map(|dtype| dtype.name()),
         "context"
     );
-}
-
-fn loading(file: &ModelFile, args: &RunArgs) -> String {
-    let size = format::bytes(file.file_len());
-    format!("loading {} ({size})", args.model.model)
-}
-
-fn cannot_load(args: &RunArgs) -> String {
-    format!("cannot load {}", args.model.model)
 }

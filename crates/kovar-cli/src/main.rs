@@ -11,7 +11,7 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
-mod session;
+mod saved_file;
 mod stream;
 mod text_input;
 

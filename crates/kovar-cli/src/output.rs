@@ -1,7 +1,9 @@
-//! What goes to stdout.
+//! Output to stdout and to files.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use anyhow::bail;
 use serde::Serialize;
 
 /// Writes `text` to stdout and flushes it.
@@ -24,7 +26,7 @@ pub fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(write(&text)?)
 }
 
-/// `bytes` as text; those that are no whole character show as `<0x9F>`.
+/// `bytes` as text; bytes of incomplete characters are shown as `<0x9F>`.
 pub fn bytes(bytes: &[u8]) -> String {
     shown(bytes, str::to_owned)
 }
@@ -47,6 +49,19 @@ fn shown(bytes: &[u8], text: impl Fn(&str) -> String) -> String {
         }
     }
     shown
+}
+
+/// Checks that a file can be written to `path`: it does not exist, or `force` allows to replace it.
+///
+/// # Errors
+/// `path` is not a regular file, or it exists and `force` is false.
+pub fn check_path(path: &Path, force: bool) -> anyhow::Result<()> {
+    let name = path.display();
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),
+        Ok(_) if !force => bail!("{name} already exists; --force replaces it"),
+        _ => Ok(()),
+    }
 }
 
 /// A table of left- or right-aligned columns.
@@ -74,7 +89,7 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// The lines of the table, each behind `indent`.
+    /// The lines of the table, each with `indent` before it.
     pub fn render(&self, indent: &str) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -86,7 +101,7 @@ impl Table {
             let mut line = indent.to_owned();
             for (column, cell) in row.iter().enumerate() {
                 let width = widths.get(column).copied().unwrap_or(0);
-                // `format!` panics on widths beyond 16 bits, and cells are a file's.
+                // Not `format!`, which panics on widths beyond 16 bits: cells may come from a file.
                 let padding = || " ".repeat(width.saturating_sub(cell.chars().count()));
                 if self.right.get(column) == Some(&true) {
                     line.push_str(&padding());
@@ -124,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_whole_character_show_as_numbers() {
+    fn bytes_of_incomplete_characters_show_as_numbers() {
         assert_eq!(bytes(b"a\xf0\x9fb\n"), "a<0xF0><0x9F>b\n");
         assert_eq!(quoted_bytes(b"a\"\xf0\x9f\n"), r#""a\"<0xF0><0x9F>\n""#);
         assert_eq!(quoted_bytes("ä".as_bytes()), "\"ä\"");

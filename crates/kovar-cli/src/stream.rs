@@ -1,4 +1,4 @@
-//! Running a generation with its text on stdout, its progress on stderr and Ctrl-C heard.
+//! Runs a generation with the text on stdout, progress on stderr, and cancellation by Ctrl-C.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -14,15 +14,16 @@ use crate::diagnostics::note;
 use crate::interrupt::Interrupt;
 use crate::{format, output, progress};
 
-/// Prompts shorter than this show no progress, in tokens.
+/// Shorter prompts, in tokens, show no progress.
 const LONG_PROMPT: usize = 512;
 
-/// What a generation tells of its progress.
+/// The callback for the progress of a generation.
 pub type OnProgress<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
 
-/// Runs `generate`. With `shown`, its text goes to stdout as it is made, behind `shown` and with a
-/// newline at the end, also where it fails midway; nothing is written if it fails before it begins.
-/// Ctrl-C ends it as [`FinishReason::Cancelled`]; before its first progress it ends the program.
+/// Runs `generate`. With `shown`, writes `shown` and then the text to stdout as it is generated,
+/// and a newline at the end, even after an error. Nothing is written if it fails before it begins.
+/// Ctrl-C ends it with [`FinishReason::Cancelled`]; before the first progress, Ctrl-C ends the
+/// program.
 ///
 /// # Errors
 /// Those of `generate`; stdout is closed or full.
@@ -35,9 +36,9 @@ pub fn stream(
     let mut bar: Option<ProgressBar> = None;
     let mut failure: Option<io::Error> = None;
     let mut prefix = shown;
-    // Whether the line that stdout is in has text.
+    // Whether the current line of stdout has text.
     let mut is_in_line = false;
-    let result = generate(&mut |told| {
+    let result = generate(&mut |progress| {
         listening.get_or_insert_with(|| interrupt.listen());
         let mut show = |text: &str| {
             if !text.is_empty() {
@@ -46,7 +47,7 @@ pub fn stream(
             output::write(text)
         };
         let mut written = prefix.take().map_or(Ok(()), &mut show);
-        match told {
+        match progress {
             Progress::Prompt { done, total } => show_prompt(&mut bar, done, total),
             Progress::Text(text) if shown.is_some() && written.is_ok() => {
                 written = show(text);
@@ -57,10 +58,7 @@ pub fn stream(
             failure = Some(error);
             return ControlFlow::Break(());
         }
-        if interrupt.is_requested() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        interrupt.flow()
     });
     drop(listening);
     if let Some(bar) = bar {
@@ -100,12 +98,12 @@ pub fn finish_name(finish: &FinishReason) -> &'static str {
     }
 }
 
-/// The seed that a text can be made again with; none where chance plays no part.
-pub fn told_seed(sampling: &SamplerParams) -> Option<u64> {
+/// The seed that reproduces a text; `None` if no random numbers are used.
+pub fn reported_seed(sampling: &SamplerParams) -> Option<u64> {
     sampling.seed.filter(|_| sampling.temperature > 0.0)
 }
 
-/// How many tokens were evaluated and made, and how fast.
+/// Token counts, times and rates of a generation.
 #[derive(Debug, Serialize)]
 pub struct Timings {
     prompt_tokens: usize,
@@ -117,7 +115,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// The figures of a generation.
+    /// The timings of a generation.
     pub fn of(generation: &Generation) -> Self {
         let tokens = generation.tokens.len();
         Self {
@@ -134,7 +132,7 @@ impl Timings {
     }
 }
 
-/// The figures of a generation in one line, with the seed that it can be made again with.
+/// The statistics of a generation in one line, with the seed that reproduces it.
 pub fn statistics(generation: &Generation, sampling: &SamplerParams) -> String {
     let part = |name: &str, tokens: usize, time: Duration| {
         format!(
@@ -144,7 +142,7 @@ pub fn statistics(generation: &Generation, sampling: &SamplerParams) -> String {
             format::rate(tokens, time)
         )
     };
-    let seed = told_seed(sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
+    let seed = reported_seed(sampling).map_or(String::new(), |seed| format!(" seed {seed}"));
     let finish = finish_text(&generation.finish);
     format!(
         "[{}, {}; {finish}]{seed}",
@@ -157,13 +155,13 @@ pub fn statistics(generation: &Generation, sampling: &SamplerParams) -> String {
     )
 }
 
-/// Warns, even where notes are not wanted, of a text that ended before its grammar let it.
-pub fn tell_cut(generation: &Generation, options: &GenerateOptions) {
+/// Warns, even with --quiet, if a text ended before its grammar allowed it.
+pub fn warn_cut(generation: &Generation, options: &GenerateOptions) {
     let finish = &generation.finish;
     if options.grammar.is_some() && !matches!(finish, FinishReason::End | FinishReason::GrammarEnd)
     {
         note(format_args!(
-            "warning: the text may not have the form asked for, it was cut: {}",
+            "warning: the text may violate its constraint, it ended early: {}",
             finish_text(finish)
         ));
     }

@@ -23,76 +23,78 @@ pub struct StepShape {
     pub n_outputs: usize,
 }
 
-/// What a model keeps of the tokens before the ones that it is given.
+/// What a model remembers of earlier tokens.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory<'a> {
-    /// The keys and values of every token, a row of a cache each, at positions that a rotary
-    /// embedding of these angles tells apart. Rows can be overwritten, so a text can be cut back.
+    /// The keys and values of every token, one cache row per token. Rotary embeddings with these
+    /// angles encode the positions. Rows can be overwritten, so a text can be truncated.
     Caches {
         /// The angles.
         rope: &'a RopeSpec,
     },
-    /// States of a fixed size that every token changes: there is no way back, and no end.
+    /// States of a fixed size that every token changes. They cannot be truncated and never fill up.
     States,
 }
 
 /// The caches of a step; a model with states of a fixed size has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheShape {
-    /// Rows: the most tokens that a text may have.
+    /// Rows: the maximum number of tokens of a text.
     pub rows: usize,
     /// The dtype of keys and values.
     pub dtype: DType,
 }
 
-/// The graph of one step and what the caller fills in before each run.
+/// The graph of one step and the inputs that the caller writes before each run.
 #[derive(Clone, Debug)]
 pub struct StepGraph {
-    /// The operations. They take a run-time scalar for each part, see [`StepTokens`].
+    /// The operations. They take one run-time scalar per micro-batch, see [`StepTokens`].
     pub graph: Graph,
-    /// The tokens that go through a layer together. All parts go through it before any goes
-    /// through the next one, so that its weights are read once.
-    pub parts: Vec<Range<usize>>,
-    /// The first node of each layer of each part.
+    /// The token ranges of the micro-batches. The tokens of a micro-batch go through a layer
+    /// together. All micro-batches go through a layer before any goes through the next one, so the
+    /// weights of each layer are read once.
+    pub micro_batches: Vec<Range<usize>>,
+    /// The first node of each layer and micro-batch.
     pub layer_starts: Vec<NodeId>,
-    /// I32 `[n_tokens]`: token ids; anything for a token that isn't there.
+    /// I32 `[n_tokens]`: token ids; any value for padding.
     pub ids: ValueId,
-    /// How the step knows which tokens are there.
+    /// How the step distinguishes tokens from padding.
     pub tokens: StepTokens,
-    /// What is there if the step has outputs.
+    /// The inputs and outputs for logits, if the step has any.
     pub outputs: Option<StepOutputs>,
 }
 
-/// How a step knows which of its tokens are there, and what came before them.
+/// How a step distinguishes tokens from padding, and how many tokens came before them.
 #[derive(Clone, Copy, Debug)]
 pub enum StepTokens {
-    /// For [`Memory::Caches`]. The scalar of a part is how many rows of the caches are valid once
-    /// those of the part are written.
+    /// For [`Memory::Caches`]. The scalar of a micro-batch is the number of valid cache rows once
+    /// its own rows are written.
     Positions {
-        /// I32 `[n_tokens]`: positions in the context, -1 for a token that isn't there.
+        /// I32 `[n_tokens]`: positions in the context, -1 for padding.
         positions: ValueId,
         /// F32 `[n_tokens, n_rot / 2, 2]`: cos and sin for each position.
         rope_table: ValueId,
     },
-    /// For [`Memory::States`]. The scalar of a part is how many of its tokens are there, the first
-    /// ones.
+    /// For [`Memory::States`]. The scalar of a micro-batch is the number of its tokens that are no
+    /// padding. Padding comes last.
     Count,
 }
 
 impl StepTokens {
-    /// The scalar of a part of a step of `valid` tokens that are there, behind `first` others.
-    pub fn scalar(&self, part: &Range<usize>, first: usize, valid: usize) -> usize {
+    /// The scalar of a micro-batch in a step of `valid` tokens (without padding) after `first`
+    /// earlier tokens.
+    pub fn scalar(&self, micro_batch: &Range<usize>, first: usize, valid: usize) -> usize {
         match self {
-            Self::Positions { .. } => first + valid.min(part.end),
-            Self::Count => valid.clamp(part.start, part.end) - part.start,
+            Self::Positions { .. } => first + valid.min(micro_batch.end),
+            Self::Count => valid.clamp(micro_batch.start, micro_batch.end) - micro_batch.start,
         }
     }
 }
 
-/// The output part of a step.
+/// The logits of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepOutputs {
-    /// I32 `[n_outputs]`: which tokens of the step's last part to give logits for.
+    /// I32 `[n_outputs]`: the tokens of the last micro-batch to give logits for.
     pub rows: ValueId,
     /// F32 `[n_outputs, vocab]`.
     pub logits: ValueId,
@@ -109,13 +111,13 @@ pub trait Architecture: Send + Sync {
     /// The context length that the model was trained for, in tokens.
     fn trained_context(&self) -> usize;
 
-    /// What it keeps of earlier tokens.
+    /// What it remembers of earlier tokens.
     fn memory(&self) -> Memory<'_>;
 
     /// The graph of a step.
     ///
     /// # Errors
-    /// A tensor that the file lacks, or sizes that make no graph.
+    /// A tensor that is missing in the file, or sizes for which the graph is invalid.
     fn step(
         &self,
         weights: &Weights<'_>,
@@ -151,34 +153,34 @@ pub fn architecture_names() -> impl Iterator<Item = &'static str> {
 #[non_exhaustive]
 pub enum ArchitectureError {
     /// An architecture that kovar does not run.
-    #[error("architecture `{found}` is not known; kovar runs: {}", known())]
+    #[error("architecture `{found}` is not supported; supported are: {}", known())]
     Unknown {
         /// The value of `general.architecture`.
         found: String,
     },
-    /// Metadata that is missing or of a wrong kind.
+    /// Metadata that is missing or of the wrong type.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// Metadata of a value that makes no model.
+    /// Metadata with an invalid value.
     #[error("metadata `{key}` is {value}: {rule}")]
     Value {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// What must hold.
+        /// The violated rule.
         rule: &'static str,
     },
-    /// A feature of the architecture that kovar does not run.
-    #[error("the model uses {feature} (metadata `{key}`), which kovar does not run")]
+    /// A feature of the architecture that kovar does not support.
+    #[error("the model uses {feature} (metadata `{key}`), which kovar does not support")]
     Feature {
-        /// The key that asks for it.
+        /// The key that enables it.
         key: String,
         /// The feature.
         feature: &'static str,
     },
-    /// Tensors that are missing, not known or of wrong dims or dtypes; all of them.
-    #[error("the tensors do not make a model: {}", listed(.0))]
+    /// All tensors that are missing, unknown, or of wrong dims or dtype.
+    #[error("the tensors do not fit the architecture: {}", listed(.0))]
     Tensors(Vec<String>),
 }
 
@@ -212,21 +214,21 @@ pub fn read_architecture(file: &ModelFile) -> Result<Box<dyn Architecture>, Arch
     Ok(architecture)
 }
 
-/// One tensor that a model file has, or may have.
+/// A required or optional tensor of a model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRule {
     /// Its name in the file.
     pub name: String,
-    /// Its dims, outermost first; outer dims of 1 don't count.
+    /// Its dims, outermost first; leading dims of 1 are ignored.
     pub dims: Vec<usize>,
-    /// Whether a file may lack it.
+    /// Whether it may be missing.
     pub optional: bool,
-    /// Whether it is used elementwise and so must be a plain float.
+    /// Whether it is used elementwise and must therefore be a plain float.
     pub plain: bool,
 }
 
 impl TensorRule {
-    /// A matrix `[n, k]` that the file must have, of any dtype that can be multiplied.
+    /// A required matrix `[n, k]`, of any dtype that can be multiplied.
     pub fn matrix(name: impl Into<String>, n: usize, k: usize) -> Self {
         Self {
             name: name.into(),
@@ -236,12 +238,12 @@ impl TensorRule {
         }
     }
 
-    /// A vector of plain floats that the file must have.
+    /// A required vector of plain floats.
     pub fn vector(name: impl Into<String>, n: usize) -> Self {
         Self::floats(name, &[n])
     }
 
-    /// Plain floats that the file must have.
+    /// A required tensor of plain floats.
     pub fn floats(name: impl Into<String>, dims: &[usize]) -> Self {
         Self {
             name: name.into(),
@@ -251,7 +253,7 @@ impl TensorRule {
         }
     }
 
-    /// The same, but a file may lack it.
+    /// The same, but optional.
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
@@ -323,7 +325,7 @@ impl<'a> Weights<'a> {
         Self { file }
     }
 
-    /// The weight `name` in `graph`, added if it isn't there yet; `None` if the file lacks it.
+    /// The weight `name` in `graph`, added on first use; `None` if the file lacks it.
     pub fn get(&self, graph: &mut Graph, name: &str) -> Result<Option<ValueId>, GraphError> {
         if let Some(weight) = graph.whole(StorageKind::Weight, name) {
             return Ok(Some(weight));
@@ -334,7 +336,7 @@ impl<'a> Weights<'a> {
         graph.weight(name, tensor.dtype(), tensor.dims()).map(Some)
     }
 
-    /// The weight `name` in `graph`, added if it isn't there yet.
+    /// The weight `name` in `graph`, added on first use.
     pub fn require(&self, graph: &mut Graph, name: &str) -> Result<ValueId, GraphError> {
         self.get(graph, name)?.ok_or_else(|| GraphError::Tensor {
             name: name.to_owned(),
@@ -344,9 +346,9 @@ impl<'a> Weights<'a> {
         })
     }
 
-    /// The output part of a step of whose last part the hidden state is `x`, `[tokens, width]`: the
-    /// logits of the rows asked for, after `norm`. The head is `output.weight`, or the embeddings where the file
-    /// has none.
+    /// The logits of a step: `x`, `[tokens, width]`, is the hidden state of its last micro-batch.
+    /// The requested rows go through `norm` and the head, which is `output.weight`, or the
+    /// embeddings if the file has none.
     pub(crate) fn outputs(
         &self,
         g: &mut Graph,
@@ -368,7 +370,7 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// The state `name` in `graph`, added if it isn't there yet.
+/// The state `name` in `graph`, added on first use.
 pub(crate) fn state(
     graph: &mut Graph,
     name: &str,

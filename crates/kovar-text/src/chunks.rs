@@ -1,21 +1,21 @@
-//! How a run of tokens is cut into steps of the sizes that plans are compiled for.
+//! How a sequence of tokens is divided into steps of the sizes that plans are compiled for.
 
 use std::ops::Range;
 
-/// The token counts of compiled steps. A step with fewer tokens is padded and the tail masked.
+/// The token counts of compiled steps. A step with fewer tokens is padded.
 const STEP_SIZES: [usize; 7] = [1, 2, 4, 8, 32, 128, 512];
 
-/// What a step costs beside its tokens, in tokens: reading all weights once takes about as long
-/// as the arithmetic of this many.
+/// The fixed cost of a step, in tokens: reading all weights once takes about as long as the
+/// arithmetic of this many tokens.
 const STEP_COST: usize = 8;
 
-/// The size of the next step for `remaining` tokens, 1 or more: the one that makes the estimated
-/// cost of all steps least.
+/// The size of the next step for `remaining` (at least 1) tokens, so that the estimated cost of all
+/// steps is the lowest.
 pub(crate) fn next_step(remaining: usize) -> usize {
     cheapest(remaining.min(STEP_SIZES[STEP_SIZES.len() - 1])).1
 }
 
-/// The estimated cost of `remaining` tokens, and the first step's size.
+/// The estimated cost of `remaining` tokens, and the size of the first step.
 fn cheapest(remaining: usize) -> (usize, usize) {
     if remaining == 0 {
         return (0, 1);
@@ -34,18 +34,18 @@ fn cheapest(remaining: usize) -> (usize, usize) {
         .unwrap_or((0, 1))
 }
 
-/// The largest step of at most `most` tokens, 1 at least.
+/// The largest step size of at most `most` tokens, at least 1.
 pub(crate) fn step_within(most: usize) -> usize {
     let within = STEP_SIZES.iter().rfind(|&&size| size <= most);
     within.copied().unwrap_or(1)
 }
 
-/// The most tokens of a step of several parts, the sizes that [`next_step`] gives one after
-/// another: such a step takes each layer's weights once, and memory for the hidden state of all
-/// tokens.
+/// The maximum number of tokens of a step with several micro-batches, whose sizes are those of
+/// consecutive calls of [`next_step`]. Such a step reads each layer's weights once and needs memory
+/// for the hidden state of all tokens.
 pub(crate) const LONGEST_STEP: usize = 4096;
 
-/// The tokens of a step of several parts that `remaining` tokens, 1 or more, begin with.
+/// The size of the next step of several micro-batches for `remaining` (at least 1) tokens.
 pub(crate) fn next_long_step(remaining: usize) -> usize {
     let (tokens, mut len) = (remaining.min(LONGEST_STEP), 0);
     while len < tokens {
@@ -54,15 +54,15 @@ pub(crate) fn next_long_step(remaining: usize) -> usize {
     len
 }
 
-/// The parts of a step.
-pub(crate) fn parts(n_tokens: usize) -> Vec<Range<usize>> {
-    let (mut parts, mut start) = (Vec::new(), 0);
+/// The token ranges of the micro-batches of a step.
+pub(crate) fn micro_batches(n_tokens: usize) -> Vec<Range<usize>> {
+    let (mut micro_batches, mut start) = (Vec::new(), 0);
     while start < n_tokens {
         let end = n_tokens.min(start + next_step(n_tokens - start));
-        parts.push(start..end);
+        micro_batches.push(start..end);
         start = end;
     }
-    parts
+    micro_batches
 }
 
 #[cfg(test)]
@@ -98,20 +98,26 @@ mod tests {
     }
 
     #[test]
-    fn a_long_step_has_parts_of_the_sizes_of_short_ones() {
+    fn a_long_step_has_micro_batches_of_the_sizes_of_short_ones() {
         for size in STEP_SIZES {
-            assert_eq!(parts(size).len(), 1);
+            assert_eq!(micro_batches(size).len(), 1);
         }
         for tokens in (1..1200).chain([4095, 4096, 4097, 100_000]) {
             let len = next_long_step(tokens);
             assert!(len >= tokens.min(LONGEST_STEP) && len <= LONGEST_STEP);
             assert_eq!(next_long_step(len), len, "{tokens}");
             let mut end = 0;
-            for part in parts(len) {
-                assert_eq!(part.start, end, "{tokens}");
-                assert!(STEP_SIZES.contains(&part.len()), "{tokens}: {part:?}");
-                assert!(part.start < tokens, "{tokens}: {part:?} has no token");
-                end = part.end;
+            for micro_batch in micro_batches(len) {
+                assert_eq!(micro_batch.start, end, "{tokens}");
+                assert!(
+                    STEP_SIZES.contains(&micro_batch.len()),
+                    "{tokens}: {micro_batch:?}"
+                );
+                assert!(
+                    micro_batch.start < tokens,
+                    "{tokens}: {micro_batch:?} has no token"
+                );
+                end = micro_batch.end;
             }
             assert_eq!(end, len);
         }

@@ -1,5 +1,5 @@
-//! What decoder-only transformers share: hyper-parameters, the step around their blocks, and the
-//! layers that blocks are made of. A family's own file says how its blocks attend.
+//! The common code of decoder-only transformers: hyperparameters, the step around the blocks, and
+//! the layers of a block. Each family defines its attention in its own file.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Pairing, RopeSpec};
@@ -10,22 +10,23 @@ use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
     TensorRule, Weights, state,
 };
-use crate::chunks::parts;
-use crate::hyper::Hyper;
+use crate::chunks::micro_batches;
+use crate::hyperparameters::Hyperparameters;
 
-/// What sets a family of decoders apart.
+/// The differences between families of decoders.
 #[derive(Debug)]
 pub(crate) struct Family {
     /// The name in `general.architecture`.
     pub(crate) name: &'static str,
-    /// The tensors of a block beside those that every decoder has, named within the block.
+    /// The tensors of a block in addition to those that every decoder has. Names are relative to
+    /// the block.
     pub(crate) block_tensors: fn(&Decoder) -> Vec<TensorRule>,
-    /// How a block attends: takes its normalised hidden state, `[tokens, width]`, and gives what is
+    /// The attention of a block: maps its normalised hidden state, `[tokens, width]`, to what is
     /// added to the hidden state.
     pub(crate) attend: fn(&Layer<'_>, &mut Graph, ValueId) -> Result<ValueId, GraphError>,
 }
 
-/// The hyper-parameters of a pre-normalised decoder with grouped heads and rotary positions.
+/// The hyperparameters of a pre-norm decoder with grouped-query attention and rotary positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     family: &'static Family,
@@ -39,70 +40,70 @@ pub(crate) struct Decoder {
     pub(crate) n_kv_heads: usize,
     pub(crate) key_dim: usize,
     pub(crate) value_dim: usize,
-    /// Rows that a query sees, its own the last; all of them without it.
+    /// The number of rows that a query sees, ending with its own; `None` for all.
     pub(crate) window: Option<u32>,
     pub(crate) eps: f32,
     pub(crate) rope: RopeSpec,
 }
 
 impl Decoder {
-    /// Reads the hyper-parameters from the metadata of `file`.
+    /// Reads the hyperparameters from the metadata of `file`.
     pub(crate) fn read(
         file: &ModelFile,
         family: &'static Family,
     ) -> Result<Self, ArchitectureError> {
-        let hyper = Hyper::new(file, family.name);
-        hyper.refuse("expert_count", "mixture of experts")?;
-        let width = hyper.size("embedding_length")?;
-        let n_heads = hyper.size("attention.head_count")?;
-        let n_kv_heads = hyper.size_or("attention.head_count_kv", n_heads)?;
+        let params = Hyperparameters::new(file, family.name);
+        params.refuse("expert_count", "mixture of experts")?;
+        let width = params.size("embedding_length")?;
+        let n_heads = params.size("attention.head_count")?;
+        let n_kv_heads = params.size_or("attention.head_count_kv", n_heads)?;
         if n_kv_heads > n_heads || !n_heads.is_multiple_of(n_kv_heads) {
-            return Err(hyper.wrong(
+            return Err(params.wrong(
                 "attention.head_count_kv",
                 n_kv_heads,
                 "it must divide the number of heads",
             ));
         }
-        let given = hyper.size_if_given("attention.key_length")?;
+        let given = params.size_if_given("attention.key_length")?;
         let key_dim = given.unwrap_or(width / n_heads);
         if key_dim == 0 {
             let rule = "it must not exceed `embedding_length`, which the heads divide";
-            return Err(hyper.wrong("attention.head_count", n_heads, rule));
+            return Err(params.wrong("attention.head_count", n_heads, rule));
         }
-        let n_rot = match (hyper.size_if_given("rope.dimension_count")?, given) {
+        let n_rot = match (params.size_if_given("rope.dimension_count")?, given) {
             (Some(n_rot), _) if n_rot > key_dim || !n_rot.is_multiple_of(2) => {
                 let rule = "it must be even and not exceed the size of a head";
-                return Err(hyper.wrong("rope.dimension_count", n_rot, rule));
+                return Err(params.wrong("rope.dimension_count", n_rot, rule));
             }
             (Some(n_rot), _) => n_rot,
             (None, _) if key_dim.is_multiple_of(2) => key_dim,
             (None, Some(_)) => {
                 let rule = "it must be even where `rope.dimension_count` is not given";
-                return Err(hyper.wrong("attention.key_length", key_dim, rule));
+                return Err(params.wrong("attention.key_length", key_dim, rule));
             }
             (None, None) => {
                 let rule = "`embedding_length` divided by it, the size of a head, must be even";
-                return Err(hyper.wrong("attention.head_count", n_heads, rule));
+                return Err(params.wrong("attention.head_count", n_heads, rule));
             }
         };
         Ok(Self {
             family,
-            vocab_len: hyper.vocab_len("token_embd.weight")?,
-            context: hyper.context()?,
-            n_layers: hyper.layers()?,
+            vocab_len: params.vocab_len("token_embd.weight")?,
+            context: params.context()?,
+            n_layers: params.layers()?,
             width,
-            ffn_width: hyper.size("feed_forward_length")?,
+            ffn_width: params.size("feed_forward_length")?,
             n_heads,
             n_kv_heads,
             key_dim,
-            value_dim: hyper.size_or("attention.value_length", key_dim)?,
-            window: hyper.window("attention.sliding_window")?,
-            eps: hyper.epsilon("attention.layer_norm_rms_epsilon")?,
+            value_dim: params.size_or("attention.value_length", key_dim)?,
+            window: params.window("attention.sliding_window")?,
+            eps: params.epsilon("attention.layer_norm_rms_epsilon")?,
             rope: RopeSpec {
                 n_rot,
-                base: hyper.rope_base()?,
-                scaling: hyper.rope_scaling()?,
-                freq_factors: hyper.rope_factors("rope_freqs.weight", n_rot / 2)?,
+                base: params.rope_base()?,
+                scaling: params.rope_scaling()?,
+                freq_factors: params.rope_factors("rope_freqs.weight", n_rot / 2)?,
             },
         })
     }
@@ -177,19 +178,19 @@ impl Architecture for Decoder {
         let rope_table = g.input("rope_table", DType::F32, &[n, self.rope.n_rot / 2, 2])?;
         let embeddings = weights.require(g, "token_embd.weight")?;
 
-        let parts = parts(n);
-        let mut tokens = Vec::with_capacity(parts.len());
-        for (i, part) in parts.iter().enumerate() {
-            let ids = g.slice(ids, 0, part.clone())?;
+        let micro_batches = micro_batches(n);
+        let mut tokens = Vec::with_capacity(micro_batches.len());
+        for (i, micro_batch) in micro_batches.iter().enumerate() {
+            let ids = g.slice(ids, 0, micro_batch.clone())?;
             let rows = i32::try_from(caches.rows).unwrap_or(i32::MAX);
             tokens.push(Tokens {
-                positions: g.slice(positions, 0, part.clone())?,
-                rope_table: g.slice(rope_table, 0, part.clone())?,
+                positions: g.slice(positions, 0, micro_batch.clone())?,
+                rope_table: g.slice(rope_table, 0, micro_batch.clone())?,
                 kv_len: g.scalar(&format!("kv_len.{i}"), rows)?,
                 x: g.get_rows(embeddings, ids)?,
             });
         }
-        let mut layer_starts = Vec::with_capacity(self.n_layers * parts.len());
+        let mut layer_starts = Vec::with_capacity(self.n_layers * micro_batches.len());
         for index in 0..self.n_layers {
             for tokens in &mut tokens {
                 layer_starts.push(g.next_node());
@@ -215,7 +216,7 @@ impl Architecture for Decoder {
         })?;
         Ok(StepGraph {
             graph,
-            parts,
+            micro_batches,
             layer_starts,
             ids,
             tokens: StepTokens::Positions {
@@ -227,7 +228,7 @@ impl Architecture for Decoder {
     }
 }
 
-/// A part of a step's tokens on their way through the blocks.
+/// The inputs and the hidden state of a micro-batch.
 #[derive(Clone, Copy)]
 struct Tokens {
     positions: ValueId,
@@ -237,7 +238,7 @@ struct Tokens {
     x: ValueId,
 }
 
-/// One decoder block for a part of a step's tokens, for making its layers.
+/// One decoder block of a micro-batch, to build its layers.
 pub(crate) struct Layer<'a> {
     decoder: &'a Decoder,
     weights: &'a Weights<'a>,
@@ -260,7 +261,7 @@ impl Layer<'_> {
         Ok((q, k, v))
     }
 
-    /// Turns queries or keys by their positions, in place.
+    /// Rotates queries or keys by their positions, in place.
     pub(crate) fn rope(
         &self,
         g: &mut Graph,
@@ -270,7 +271,7 @@ impl Layer<'_> {
         g.rope_in_place(x, self.tokens.rope_table, pairing)
     }
 
-    /// Appends keys and values to the cache, lets the queries see it, and projects the result.
+    /// Appends keys and values to the cache, computes attention over it, and projects the result.
     pub(crate) fn attend(
         &self,
         g: &mut Graph,
@@ -302,11 +303,11 @@ impl Layer<'_> {
         self.linear(g, "ffn_down", gated)
     }
 
-    fn name(&self, tensor: &str, part: &str) -> String {
-        format!("blk.{}.{tensor}.{part}", self.index)
+    fn name(&self, tensor: &str, suffix: &str) -> String {
+        format!("blk.{}.{tensor}.{suffix}", self.index)
     }
 
-    /// A root mean square norm over the last dimension.
+    /// An RMS norm over the last dimension.
     pub(crate) fn norm(
         &self,
         g: &mut Graph,
@@ -327,7 +328,7 @@ impl Layer<'_> {
         }
     }
 
-    /// A linear layer whose result is cut into heads: `[tokens, heads, dim]`.
+    /// A linear layer whose result is split into heads: `[tokens, heads, dim]`.
     fn heads(
         &self,
         g: &mut Graph,
@@ -341,14 +342,14 @@ impl Layer<'_> {
         g.reshape(y, &[n_tokens, heads, dim])
     }
 
-    /// Writes `x`, `[tokens, heads, dim]`, into this block's cache and gives the whole cache,
+    /// Writes `x`, `[tokens, heads, dim]`, into this block's cache and returns the whole cache,
     /// `[1, context, heads, dim]`.
-    fn cache(&self, g: &mut Graph, part: &str, x: ValueId) -> Result<ValueId, GraphError> {
+    fn cache(&self, g: &mut Graph, suffix: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let dims = *g.value(x)?.dims();
         let (heads, dim) = (dims.from_end(1), dims.from_end(0));
         let cache = state(
             g,
-            &self.name("cache", part),
+            &self.name("cache", suffix),
             self.caches.dtype,
             &[self.caches.rows, heads, dim],
         )?;
@@ -363,7 +364,7 @@ fn batch_of_one(g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
     g.reshape(x, &dims)
 }
 
-/// `a + b`, over `a`.
+/// `a + b`, in place of `a`.
 pub(crate) fn add_in_place(g: &mut Graph, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
     let kind = BinaryKind::Add;
     g.apply_in_place(Op::from(Binary { kind }), &[a, b])

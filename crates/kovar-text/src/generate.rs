@@ -1,4 +1,4 @@
-//! Text from a model: evaluates a prompt, then chooses and evaluates token after token.
+//! Text generation: evaluates a prompt, then samples and evaluates one token after another.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -12,13 +12,14 @@ use crate::tokenizer::{Tokenizer, TokenizerError};
 /// When generation ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GenerateOptions {
-    /// The most tokens to generate; until the model ends the text, or the context, without it.
+    /// The maximum number of tokens to generate; `None` generates until the model ends the text or
+    /// the context is full.
     pub max_tokens: Option<usize>,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
-    /// Whether the tokens by which the model ends a text are never chosen, so that it goes on.
+    /// Whether the tokens that end a text are never sampled, so that the text continues.
     pub ignore_end: bool,
-    /// What the text must be. It may end early by a limit or a stop string all the same.
+    /// Constrains the text. It may still end early at a limit or a stop string.
     pub grammar: Option<Grammar>,
 }
 
@@ -28,26 +29,26 @@ pub struct GenerateOptions {
 pub enum FinishReason {
     /// The model ended the text.
     End,
-    /// The text is complete: the grammar allows nothing behind it.
+    /// The text is complete: the grammar allows nothing after it.
     GrammarEnd,
-    /// A stop string came up.
+    /// The text reached a stop string.
     Stop(String),
-    /// The most tokens were generated.
+    /// The maximum number of tokens was generated.
     MaxTokens,
     /// The context is full.
     ContextFull,
-    /// The caller ended it.
+    /// The caller stopped it.
     Cancelled,
 }
 
-/// What the caller is told of while text is made.
+/// What is reported to the caller during generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// So many tokens of the prompt are evaluated, out of so many.
+    /// A part of the prompt is evaluated.
     Prompt {
         /// Tokens evaluated.
         done: usize,
-        /// Tokens of the prompt that were not in the context already.
+        /// Tokens of the prompt that were not already in the context.
         total: usize,
     },
     /// More text, in whole characters.
@@ -59,15 +60,15 @@ pub enum Progress<'a> {
 pub struct Generation {
     /// The text, without the prompt.
     pub text: String,
-    /// The tokens chosen, without the one that ended the text.
+    /// The sampled tokens, without the one that ended the text.
     pub tokens: Vec<u32>,
     /// Why it ended.
     pub finish: FinishReason,
-    /// Tokens of the prompt that were evaluated; the others were in the context already.
+    /// Tokens of the prompt that were evaluated; the others were already in the context.
     pub prompt_evaluated: usize,
-    /// Time that the prompt took.
+    /// Time for the prompt.
     pub prompt_time: Duration,
-    /// Time that the tokens took after it.
+    /// Time for the generated tokens.
     pub generate_time: Duration,
 }
 
@@ -78,13 +79,13 @@ pub enum GenerateError {
     /// Tokens could not be evaluated.
     #[error(transparent)]
     Eval(#[from] EvalError),
-    /// No token could be chosen.
+    /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
-    /// A chosen token is not in the vocabulary.
+    /// A sampled token is not in the vocabulary.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The text cannot be held to the grammar.
+    /// The text cannot be constrained by the grammar.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
     /// A stop string is empty.
@@ -92,14 +93,14 @@ pub enum GenerateError {
     Stop(#[from] EmptyStopString),
 }
 
-/// Continues `prompt` with `model`. What of the prompt is in the model's context already, as its
-/// beginning, is not evaluated again; the rest of the context is forgotten.
+/// Continues `prompt` with `model`. The common prefix of the prompt and the model's context is not
+/// evaluated again; the rest of the context is dropped.
 ///
-/// `on_progress` may end the generation by [`ControlFlow::Break`].
+/// `on_progress` may stop the generation with [`ControlFlow::Break`].
 ///
 /// # Errors
-/// A prompt that is empty or does not fit into the context, a device that fails, logits that are
-/// not numbers, an empty stop string, a grammar that cannot be used or that no token continues.
+/// A prompt that is empty or does not fit into the context, a device failure, logits that are NaN,
+/// an empty stop string, a grammar that is invalid or that no token can follow.
 pub fn generate(
     model: &mut Model,
     tokenizer: &Tokenizer,
@@ -113,9 +114,10 @@ pub fn generate(
     let mut constraint = grammar
         .map(|grammar| Constraint::compile(grammar, tokenizer))
         .transpose()?;
-    let ends = match options.ignore_end {
-        true => &[],
-        false => tokenizer.end_ids(),
+    let ends = if options.ignore_end {
+        &[]
+    } else {
+        tokenizer.end_ids()
     };
     let mut characters = Utf8Stream::new();
     let (mut decoded, mut text) = (String::new(), String::new());
@@ -140,14 +142,14 @@ pub fn generate(
         };
         let evaluated = model.eval_while(chunk, LogitsOf::Last, &mut logits, &mut go_on);
         if flow.is_break() {
-            // What is left of the chunk counts no more, nor why.
+            // The caller stopped: the result of the chunk does not matter.
             break;
         }
         evaluated?;
         done += chunk.len();
     }
     done = model.tokens().len().saturating_sub(kept);
-    // The next prompt often begins like this one, and goes on otherwise than this text does.
+    // The next prompt often begins with this prompt but continues differently.
     model.checkpoint().map_err(EvalError::from)?;
     if flow.is_continue() {
         flow = on_progress(Progress::Prompt { done, total });
@@ -215,7 +217,7 @@ pub fn generate(
         stops.push(&decoded, &mut text);
         stops.finish(&mut text);
         if text.len() > emitted && finish != FinishReason::Cancelled {
-            // The text has ended already, so there is nothing left to break off.
+            // The text has already ended, so there is nothing to stop.
             let _ = on_progress(Progress::Text(&text[emitted..]));
         }
     }

@@ -1,4 +1,4 @@
-//! A model with everything that comes with it in its file: tokenizer and chat template.
+//! A model with the tokenizer and the chat template of its file.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +9,7 @@ use kovar_formats::ModelFile;
 
 use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
-use crate::model::{LoadError, Model, ModelOptions, SavedText, SessionFileError, check_place};
+use crate::model::{LoadError, Model, ModelOptions, SavedText, SavedTextError, check_place};
 use crate::sampler::{Sampler, SamplerError, SamplerParams};
 use crate::template::{ChatTemplate, Message, RenderOptions, TemplateError};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError, TokenizerSpec};
@@ -20,10 +20,9 @@ pub struct LanguageModel {
     pub model: Model,
     /// The tokenizer of its file.
     pub tokenizer: Tokenizer,
-    /// The chat template, once it was asked for.
+    /// The chat template, read on first use.
     template: Option<ChatTemplate>,
-    /// The tokens of the last text: what is in the context, and perhaps a token that was chosen
-    /// after it.
+    /// The tokens of the last text: those in the context, and possibly a sampled token after them.
     text: Vec<u32>,
 }
 
@@ -34,7 +33,7 @@ pub enum LanguageModelError {
     /// The model could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The tokenizer could not be read, or a text not be encoded.
+    /// The tokenizer could not be read, or a text could not be encoded.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
     /// The tokenizer has tokens that the model lacks.
@@ -48,7 +47,7 @@ pub enum LanguageModelError {
     /// The chat template could not be read or rendered.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The sampling parameters make no sense.
+    /// The sampling parameters are invalid.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
     /// Text could not be generated.
@@ -66,7 +65,7 @@ impl LanguageModel {
         devices: Vec<Arc<dyn Backend>>,
         options: &ModelOptions,
     ) -> Result<Self, LanguageModelError> {
-        // A file of another architecture often has a tokenizer that is not known either.
+        // Checked first: a file of another architecture often has an unknown tokenizer as well.
         let file = file.into();
         read_architecture(&file).map_err(LoadError::from)?;
         let tokenizer = Tokenizer::from_spec(TokenizerSpec::from_metadata(file.metadata())?)?;
@@ -85,8 +84,8 @@ impl LanguageModel {
         })
     }
 
-    /// The chat template of its file, or the fall-back for its vocabulary. A file whose template cannot
-    /// be used can still complete texts, so that it is read when it is first asked for.
+    /// The chat template of its file, or the fallback for its vocabulary. It is read on first use:
+    /// a model with an invalid template can still complete texts.
     ///
     /// # Errors
     /// See [`ChatTemplate::for_tokenizer`].
@@ -94,7 +93,7 @@ impl LanguageModel {
         template(&mut self.template, &self.tokenizer)
     }
 
-    /// Continues the text `prompt`. Text is handed to `on_progress` as it is made.
+    /// Continues the text `prompt`. The text is passed to `on_progress` as it is generated.
     ///
     /// # Errors
     /// See [`LanguageModelError`].
@@ -113,8 +112,9 @@ impl LanguageModel {
         self.continue_tokens(&prompt, sampling, options, on_progress)
     }
 
-    /// Answers the last of `messages` through the model's chat template. A conversation that grows
-    /// by a turn evaluates only what is new, as far as the template keeps the beginning.
+    /// Answers the last of `messages` through the model's chat template. When a conversation grows
+    /// by a turn, only the new tokens are evaluated, provided that the template leaves the
+    /// beginning unchanged.
     ///
     /// # Errors
     /// See [`LanguageModelError`].
@@ -135,13 +135,13 @@ impl LanguageModel {
         self.continue_tokens(&prompt, sampling, options, on_progress)
     }
 
-    /// The tokens of the last text: its prompt and what the model made of it.
+    /// The tokens of the last text: the prompt and the generated tokens.
     pub fn text(&self) -> &[u32] {
         &self.text
     }
 
-    /// Continues the last text, with `more` put behind it first, as if there had been no end to it.
-    /// Without a last text, `more` begins one.
+    /// Appends `more` to the last text and continues it, as if it had not ended. Without a last
+    /// text, `more` begins a new one.
     ///
     /// # Errors
     /// See [`LanguageModelError`].
@@ -157,7 +157,7 @@ impl LanguageModel {
         let encode = EncodeOptions {
             add_special: last.is_none(),
             parse_special: false,
-            // Behind a special token a text begins anew.
+            // After a special token a new text begins.
             continues: kind.is_some_and(|kind| !kind.is_special()),
         };
         let more = self.tokenizer.encode(more, encode)?;
@@ -165,41 +165,41 @@ impl LanguageModel {
         self.continue_tokens(&prompt, sampling, options, on_progress)
     }
 
-    /// Whether [`save_session`](Self::save_session) could write to `path`, as far as that can be told
-    /// before there is a model.
+    /// Whether [`save_text`](Self::save_text) could write to `path`, as far as this can be checked
+    /// without a model.
     ///
     /// # Errors
-    /// [`SessionFileError::Write`]
-    pub fn check_session_path(path: impl AsRef<Path>) -> Result<(), SessionFileError> {
+    /// [`SavedTextError::Write`]
+    pub fn check_saved_path(path: impl AsRef<Path>) -> Result<(), SavedTextError> {
         check_place(path.as_ref())
     }
 
     /// Saves the last text and the state of the model after it to the file at `path`, with a `note`
-    /// that [`restore_session`](Self::restore_session) gives back. A file that is there is replaced
-    /// once the new one is whole.
+    /// that [`restore_text`](Self::restore_text) returns. An existing file is replaced once the new
+    /// one is complete.
     ///
     /// # Errors
-    /// See [`SessionFileError`]. A file that is there stays as it is then.
-    pub fn save_session(
+    /// See [`SavedTextError`]. An existing file is then unchanged.
+    pub fn save_text(
         &mut self,
         path: impl AsRef<Path>,
         note: impl Into<String>,
-    ) -> Result<(), SessionFileError> {
+    ) -> Result<(), SavedTextError> {
         let text = SavedText {
             tokens: self.text.clone(),
             note: note.into(),
         };
-        self.model.save_session(path.as_ref(), &text)
+        self.model.save_text(path.as_ref(), &text)
     }
 
-    /// Goes back to a text that [`save_session`](Self::save_session) saved, with this model, and
-    /// returns the note. What follows is what would have followed then.
+    /// Restores a text that [`save_text`](Self::save_text) saved with this model, and returns the
+    /// note. The text continues as it would have continued when it was saved.
     ///
     /// # Errors
-    /// See [`SessionFileError`]: a file that is damaged, of another model, with caches of another
+    /// See [`SavedTextError`]: a file that is damaged, of another model, with caches of another
     /// dtype, or a text that the context does not hold.
-    pub fn restore_session(&mut self, path: impl AsRef<Path>) -> Result<String, SessionFileError> {
-        let saved = self.model.restore_session(path.as_ref())?;
+    pub fn restore_text(&mut self, path: impl AsRef<Path>) -> Result<String, SavedTextError> {
+        let saved = self.model.restore_text(path.as_ref())?;
         self.text = saved.tokens;
         Ok(saved.note)
     }
@@ -232,7 +232,7 @@ impl LanguageModel {
     }
 }
 
-/// What is `kept`, or the tokenizer's template, which it then keeps.
+/// The template in `kept`, or the tokenizer's template, which is then stored in `kept`.
 fn template<'a>(
     kept: &'a mut Option<ChatTemplate>,
     tokenizer: &Tokenizer,

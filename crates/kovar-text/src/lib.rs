@@ -7,7 +7,7 @@ mod chunks;
 mod decoder;
 pub mod generate;
 pub mod grammar;
-mod hyper;
+mod hyperparameters;
 pub mod language_model;
 mod llama;
 pub mod model;
@@ -24,7 +24,7 @@ pub use generate::{FinishReason, GenerateError, GenerateOptions, Generation, Pro
 pub use grammar::{Constraint, Grammar, GrammarError, GrammarKind};
 pub use language_model::{LanguageModel, LanguageModelError};
 pub use model::{
-    EvalError, LoadError, LogitsOf, Model, ModelForecast, ModelOptions, SavedText, SessionFileError,
+    EvalError, LoadError, LogitsOf, Model, ModelForecast, ModelOptions, SavedText, SavedTextError,
 };
 pub use perplexity::{Perplexity, PerplexityError, perplexity};
 pub use sampler::{Sampler, SamplerError, SamplerParams};

@@ -1,6 +1,6 @@
-//! Llama (Touvron et al. 2023; Dubey et al. 2024): pre-normalised decoder blocks of grouped-query
-//! attention with rotary positions and a SwiGLU feed-forward network, from GGUF files of the
-//! `llama` architecture (whose projections are reordered so that neighbours turn together).
+//! Llama (Touvron et al. 2023; Dubey et al. 2024): pre-norm decoder blocks of grouped-query
+//! attention with rotary positions and a SwiGLU feed-forward network. In GGUF files of the `llama`
+//! architecture, the projections are reordered so that adjacent elements are rotated together.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::Pairing;

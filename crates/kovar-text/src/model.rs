@@ -1,9 +1,9 @@
-//! A language model that is ready to run: weights, caches and compiled steps on one session.
+//! A loaded language model: weights, caches and compiled steps on one session.
 
-mod brake;
+mod cancellation;
 mod eval;
 mod forecast;
-mod session_file;
+mod saved_text;
 mod snapshot;
 
 use std::collections::HashMap;
@@ -27,37 +27,37 @@ use crate::architecture::{
 use crate::chunks::step_within;
 
 pub use forecast::ModelForecast;
-pub(crate) use session_file::check_place;
-pub use session_file::{SavedText, SessionFileError};
+pub(crate) use saved_text::check_place;
+pub use saved_text::{SavedText, SavedTextError};
 
 use snapshot::StateBytes;
 
-/// How a model is loaded.
+/// Options for loading a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOptions {
-    /// Tokens that the context holds; at most [`DEFAULT_CONTEXT`] of the trained ones if not given.
-    /// Of no use to a recurrent model, whose context has no end.
+    /// Tokens that the context holds; by default the trained context, at most [`DEFAULT_CONTEXT`].
+    /// Ignored for a recurrent model, whose context is unlimited.
     pub context: Option<usize>,
     /// The dtype of the keys and values in the context: F32, F16, BF16 or Q8_0. The states of a
-    /// recurrent model are F32 always.
+    /// recurrent model are always F32.
     pub cache_dtype: DType,
-    /// Which devices the weights and caches are on: those of a layer have names like
-    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`. Where a device has a budget, layers that do not
-    /// fit go to the next device.
+    /// The devices of the weights and caches, by name. The names of a layer are of the form
+    /// `blk.3.ffn_up.weight` and `blk.3.cache.k`. If a device has a budget, layers that do not fit
+    /// go to the next device.
     pub homes: Homes,
     /// How the steps are compiled.
     pub policy: Policy,
-    /// The most tokens of a step, rounded down to 1, 2, 4, 8, 32, 128 or 512. Nobody waits between
-    /// the steps of a prompt, so where layers are on several devices, a device runs its layers for
-    /// one step while the device before it runs the next: smaller steps keep more of them busy.
+    /// The maximum number of tokens of a micro-batch, rounded down to 1, 2, 4, 8, 32, 128 or 512.
+    /// The steps of a prompt are queued without waiting. With layers on several devices, a device
+    /// runs its layers of one step while the previous device runs the next step, so smaller steps
+    /// keep more devices busy.
     pub micro_batch: usize,
-    /// The most tokens whose logits a step gives, 1 or more: where a device has a budget, the layers
-    /// make room for so many rows of logits, and [`LogitsOf::All`] is given in steps of as many
-    /// tokens. Without budgets it makes no difference.
+    /// The maximum number of tokens of a step with [`LogitsOf::All`], at least 1. If a device has a
+    /// budget, memory for this many rows of logits is reserved. Ignored without budgets.
     pub logit_rows: usize,
 }
 
-/// The largest context that a model gets without being asked to, in tokens.
+/// The largest default context, in tokens.
 pub const DEFAULT_CONTEXT: usize = 4096;
 
 impl Default for ModelOptions {
@@ -67,7 +67,7 @@ impl Default for ModelOptions {
             cache_dtype: DType::F16,
             homes: Homes::all_on(DeviceId::FIRST),
             policy: Policy::default(),
-            micro_batch: LONGEST_PART,
+            micro_batch: LONGEST_MICRO_BATCH,
             logit_rows: 1,
         }
     }
@@ -80,16 +80,16 @@ pub enum LoadError {
     /// The file holds no model that kovar runs.
     #[error(transparent)]
     Architecture(#[from] ArchitectureError),
-    /// A context of no tokens, or of more than the positions can count.
+    /// A context of 0 tokens, or of too many.
     #[error(
         "a context of {tokens} tokens is not possible; it must be between 1 and {}",
         MAX_CONTEXT
     )]
     Context {
-        /// Tokens asked for.
+        /// Requested tokens.
         tokens: usize,
     },
-    /// A step to plan of more tokens than the context holds.
+    /// A forecast for more tokens than the context holds.
     #[error("the context holds {context} tokens, a step of {tokens} does not fit into it")]
     StepTokens {
         /// Tokens of the step.
@@ -97,15 +97,15 @@ pub enum LoadError {
         /// Tokens that the context holds.
         context: usize,
     },
-    /// A tensor cannot be read in the form that the model has it in.
+    /// A tensor cannot be decoded.
     #[error("tensor {name:?} cannot be read")]
     Tensor {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         source: CodecError,
     },
-    /// A session without devices, or that does not take the weights.
+    /// The session cannot be created, or does not accept the weights.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The model's graph cannot be built or compiled.
@@ -138,17 +138,17 @@ impl From<PlaceError> for StepError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The tokens do not fit into what is left of the context. Nothing was evaluated.
+    /// The tokens do not fit into the rest of the context. Nothing was evaluated.
     #[error("{}", describe_full(*context, *used, *requested))]
     ContextFull {
         /// Tokens that the context holds.
         context: usize,
-        /// Tokens that are in it.
+        /// Tokens in the context.
         used: usize,
-        /// Tokens that were to be added.
+        /// Tokens to be added.
         requested: usize,
     },
-    /// A token that the model does not have. Nothing was evaluated.
+    /// A token outside the vocabulary. Nothing was evaluated.
     #[error("token {token} does not exist: the model has {vocab_len} tokens")]
     Token {
         /// The token.
@@ -184,12 +184,12 @@ fn describe_full(context: usize, used: usize, requested: usize) -> String {
     )
 }
 
-/// Which tokens' logits an evaluation gives.
+/// The tokens whose logits an evaluation returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogitsOf {
-    /// Only the last token's.
+    /// Only the last token.
     Last,
-    /// Every token's, in order.
+    /// Every token, in order.
     All,
 }
 
@@ -202,29 +202,30 @@ pub struct Model {
     steps: HashMap<StepShape, Step>,
     caches: CacheShape,
     policy: Policy,
-    /// The most tokens of a step of one part.
+    /// The maximum number of tokens of a micro-batch.
     micro_batch: usize,
-    /// The most tokens of a step that gives the logits of all.
+    /// The maximum number of tokens of a step with the logits of all tokens.
     logit_rows: usize,
-    /// Whether steps that give the last token's logits may have several parts.
+    /// Whether steps with the logits of the last token may have several micro-batches.
     long_steps: bool,
     /// The tokens in the context.
     tokens: Vec<u32>,
 }
 
-/// The step that every text ends in; compiling it prepares the weights.
+/// The step of one token with its logits, which every generation uses; compiling it prepares the
+/// weights.
 const LAST: StepShape = StepShape {
     n_tokens: 1,
     n_outputs: 1,
 };
 
-/// The most tokens of a step of one part.
-const LONGEST_PART: usize = 512;
+/// The maximum number of tokens of a micro-batch.
+const LONGEST_MICRO_BATCH: usize = 512;
 
-/// Steps of fewer tokens are soon done, so nothing looks whether to break them off.
+/// Steps of fewer tokens are short and cannot be cancelled.
 const INTERRUPTED_FROM: usize = 128;
 
-/// The steps of one part that take the most activation memory.
+/// The steps of one micro-batch that need the most activation memory.
 fn largest(micro_batch: usize, logit_rows: usize) -> impl Iterator<Item = StepShape> {
     let shape = |n_tokens, n_outputs| StepShape {
         n_tokens,
@@ -239,13 +240,14 @@ fn largest(micro_batch: usize, logit_rows: usize) -> impl Iterator<Item = StepSh
     shapes.into_iter().filter(|shape| *shape != LAST)
 }
 
-/// How the context of a model comes back to an earlier token.
+/// How the context of a model returns to an earlier token.
 enum Context {
-    /// Rows of caches, which later tokens overwrite.
+    /// Cache rows, which later tokens overwrite.
     Caches { rope: RopeAngles },
-    /// States that only go forward, but can be put back as they were.
+    /// States that cannot be truncated but can be restored from a checkpoint.
     States {
-        /// The tokens that the states hold; `None` after a step that failed half-way.
+        /// The number of tokens that the states hold; `None` if it is unknown because a step failed
+        /// or is in flight.
         held: Option<usize>,
         checkpoint: Option<Checkpoint>,
     },
@@ -265,7 +267,7 @@ struct Step {
     inputs: Inputs,
 }
 
-/// What is written before a run of a step.
+/// The inputs that are written before each run of a step.
 struct Inputs {
     ids: Vec<i32>,
     positions: Vec<i32>,
@@ -289,7 +291,7 @@ impl Model {
         Ok(model)
     }
 
-    /// A model of which no weight is prepared and no cache made.
+    /// A model whose weights are not prepared and whose caches are not allocated.
     fn unloaded(
         file: ModelFile,
         devices: Vec<Arc<dyn Backend>>,
@@ -359,8 +361,8 @@ impl Model {
         Ok(model)
     }
 
-    /// Whether a step of a prompt is best done where not all of its weights are, so that some cross to
-    /// their devices in every step.
+    /// Whether the fastest placement of a prompt's step uploads some of its weights to another
+    /// device in every step.
     fn streams_by_choice(&self) -> Result<bool, StepError> {
         if self.session.devices().len() < 2 || self.long_steps {
             return Ok(false);
@@ -370,7 +372,7 @@ impl Model {
             n_outputs: 0,
         };
         let graph = self.graph(shape)?.graph;
-        // What is wrong with it is told by the steps that are compiled.
+        // Errors are reported when the steps are compiled.
         let plan = forecast(&graph, &self.session, &self.policy);
         Ok(plan.is_ok_and(|plan| !plan.schedule.uploads.is_empty()))
     }
@@ -390,12 +392,12 @@ impl Model {
         &self.session
     }
 
-    /// The number of tokens that it knows, and of logits that it gives for each.
+    /// The number of tokens in the vocabulary, and of logits per token.
     pub fn vocab_len(&self) -> usize {
         self.architecture.vocab_len()
     }
 
-    /// Tokens that the context holds; `None` for a recurrent model, whose context has no end.
+    /// Tokens that the context holds; `None` for a recurrent model, whose context is unlimited.
     pub fn context_len(&self) -> Option<usize> {
         match self.context {
             Context::Caches { .. } => Some(self.caches.rows),
@@ -408,7 +410,7 @@ impl Model {
         self.context_len().map(|_| self.caches.dtype)
     }
 
-    /// Tokens that the model was trained to hold in a context.
+    /// The context length that the model was trained for, in tokens.
     pub fn trained_context(&self) -> usize {
         self.architecture.trained_context()
     }
@@ -418,8 +420,8 @@ impl Model {
         &self.tokens
     }
 
-    /// Forgets all tokens but the first `len`, and returns how many are left. A recurrent model can
-    /// only go back to its last [checkpoint](Self::checkpoint), else to the beginning.
+    /// Drops all tokens after the first `len`, and returns how many remain. A recurrent model can
+    /// only return to its last [checkpoint](Self::checkpoint), or else to the beginning.
     pub fn truncate(&mut self, len: usize) -> usize {
         if len < self.tokens.len() {
             self.go_back(len);
@@ -427,12 +429,13 @@ impl Model {
         self.tokens.len()
     }
 
-    /// Forgets the tokens behind those that the context can go back to, at most `len`.
+    /// Drops all tokens after the longest prefix of at most `len` tokens to which the context can
+    /// return.
     fn go_back(&mut self, len: usize) {
         let left = match &mut self.context {
             Context::Caches { .. } => len,
             Context::States { checkpoint, .. } => {
-                // Other tokens may take the place of those that are forgotten.
+                // A later checkpoint is invalid: other tokens may replace the dropped ones.
                 *checkpoint = checkpoint.take_if(|checkpoint| checkpoint.tokens <= len);
                 checkpoint
                     .as_ref()
@@ -442,16 +445,16 @@ impl Model {
         self.tokens.truncate(left);
     }
 
-    /// Forgets the tokens that are not a prefix of `tokens`, and at least the last of `tokens`, so
-    /// that evaluating the rest gives its logits. Returns how many are kept: of a recurrent model
-    /// those that [`truncate`](Self::truncate) can go back to.
+    /// Keeps the common prefix of the context and `tokens`, but never all of `tokens`, so that
+    /// evaluating the rest gives logits. Returns how many tokens are kept; for a recurrent model
+    /// only those to which [`truncate`](Self::truncate) can return.
     pub fn keep_prefix(&mut self, tokens: &[u32]) -> usize {
         let common = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b);
         let kept = common.count().min(tokens.len().saturating_sub(1));
         self.truncate(kept)
     }
 
-    /// Takes the tokens of steps that ran into the context.
+    /// Adds the tokens of finished steps to the context.
     fn finish<E: Into<EvalError>>(
         &mut self,
         tokens: &[u32],
@@ -471,7 +474,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether `tokens` can be evaluated behind those in the context.
+    /// Checks whether `tokens` can be evaluated after those in the context.
     ///
     /// # Errors
     /// [`EvalError::Empty`], [`EvalError::Token`], [`EvalError::ContextFull`].
@@ -496,18 +499,19 @@ impl Model {
         }
     }
 
-    /// Evaluates up to 512 tokens behind those in the context in one step, and calls `observer`
-    /// behind each of its nodes.
+    /// Evaluates up to 512 tokens after those in the context in one step, and calls `observer`
+    /// after each of its nodes.
     ///
     /// # Errors
-    /// See [`EvalError`]. After an error the context is as after one of [`eval`](Self::eval).
+    /// See [`EvalError`]. After an error, the context is the same as after an error of
+    /// [`eval`](Self::eval).
     pub fn observe(
         &mut self,
         tokens: &[u32],
         observer: &mut Observer<'_>,
     ) -> Result<(), EvalError> {
         self.check(tokens)?;
-        self.bring_states()?;
+        self.sync_states()?;
         let shape = StepShape {
             n_tokens: self.next_step(tokens.len()),
             n_outputs: 1,
@@ -527,8 +531,8 @@ impl Model {
         Ok(self.architecture.step(&weights, shape, self.caches)?)
     }
 
-    /// How a step is compiled: where it takes long, each layer of each part is a segment, so that the
-    /// step can be broken off in between.
+    /// The policy for compiling a step: in long steps, each layer of each micro-batch is a segment,
+    /// so that the step can be cancelled between layers.
     fn policy_of(&self, graph: &StepGraph, shape: StepShape) -> Policy {
         let mut policy = self.policy.clone();
         if shape.n_tokens >= INTERRUPTED_FROM {
@@ -567,9 +571,9 @@ impl Model {
         })
     }
 
-    /// Queues `step` over `tokens`, at most as many as its shape has, which are those from position
-    /// `first` on. If it gives logits, waits for this step and all before it on all devices, and
-    /// appends them.
+    /// Queues `step` for `tokens`, which start at position `first` and are at most as many as the
+    /// step's shape has. If the step has outputs, waits for it and for all earlier steps on all
+    /// devices, and appends the logits.
     fn run(
         &self,
         step: &mut Step,
@@ -587,12 +591,15 @@ impl Model {
         let ids = tokens.iter().map(|&id| id as i32);
         fill(&mut inputs.ids, ids, 0);
         if let (1, [row]) = (shape.n_outputs, inputs.rows.as_mut_slice()) {
-            let last_part = graph.parts.last().map_or(0, |part| part.start);
-            *row = (valid as i32 - 1) - last_part as i32;
+            let last_micro_batch = graph
+                .micro_batches
+                .last()
+                .map_or(0, |micro_batch| micro_batch.start);
+            *row = (valid as i32 - 1) - last_micro_batch as i32;
         }
-        let parts = graph.parts.iter();
-        let scalars: Vec<i32> = parts
-            .map(|part| graph.tokens.scalar(part, first, valid) as i32)
+        let micro_batches = graph.micro_batches.iter();
+        let scalars: Vec<i32> = micro_batches
+            .map(|micro_batch| graph.tokens.scalar(micro_batch, first, valid) as i32)
             .collect();
         let mut given = vec![(graph.ids, HostSlice::i32(&inputs.ids))];
         if let (
@@ -615,7 +622,7 @@ impl Model {
         };
         given.push((output.rows, HostSlice::i32(&inputs.rows)));
         let outputs = plan.run_observed(&given, &scalars, observer)?;
-        // Devices besides the one that has the logits write caches of their own.
+        // Devices other than the one with the logits write caches too.
         outputs.wait()?;
         let vocab_len = self.vocab_len();
         let start = logits.len();
@@ -626,7 +633,7 @@ impl Model {
     }
 }
 
-/// Whether a step needs more memory than there is or may be used.
+/// Whether a step needs more memory than is available or allowed.
 fn is_too_large(error: &CompileError) -> bool {
     matches!(
         error,
@@ -634,7 +641,7 @@ fn is_too_large(error: &CompileError) -> bool {
     )
 }
 
-/// Puts `values` into `places`, and `padding` into those that are left.
+/// Writes `values` to `places`, and `padding` to the remaining ones.
 fn fill(places: &mut [i32], values: impl Iterator<Item = i32>, padding: i32) {
     let values = values.chain(std::iter::repeat(padding));
     places

@@ -1,16 +1,16 @@
-//! How well a model foretells a text.
+//! How well a model predicts a text.
 
 use std::ops::ControlFlow;
 
 use crate::model::{EvalError, LogitsOf, Model};
 
-/// Tokens whose logits are taken together, which bounds the memory that they need: the
-/// [`logit_rows`](crate::ModelOptions::logit_rows) of a model that is to have room for it under a
-/// budget.
+/// The number of tokens whose logits are computed together, which bounds their memory. Under a
+/// budget, load the model with this many [`logit_rows`](crate::ModelOptions::logit_rows) to reserve
+/// the memory.
 pub const SCORED_AT_ONCE: usize = 128;
 
-/// The fewest tokens of a chunk: one of them is context, one is scored from it, and the first of the
-/// second half is context too.
+/// The minimum number of tokens of a chunk: one token of context, the first token of the second
+/// half (context too), and one scored token.
 pub const MIN_CHUNK: usize = 3;
 
 /// The perplexity of a text, exp of the mean of -ln p(token | tokens before it in its chunk).
@@ -34,34 +34,34 @@ pub struct Perplexity {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerplexityError {
-    /// A text of which nothing can be scored.
+    /// A text that is too short to score any token.
     #[error("the text has too few tokens to score: {tokens}; {MIN_CHUNK} are needed")]
     TooShort {
         /// Its tokens.
         tokens: usize,
     },
-    /// Chunks that are too short, or longer than the context.
+    /// A chunk size that is too small, or larger than the context.
     #[error("a chunk of {chunk} tokens is not possible; it must be {}", possible(*.context))]
     Chunk {
-        /// Tokens of a chunk, as asked for.
+        /// The requested tokens of a chunk.
         chunk: usize,
         /// Tokens that the context holds, if there is a limit.
         context: Option<usize>,
     },
-    /// Logits that give the text's token no probability, so that there is no mean.
+    /// A token of the text has the probability 0 or NaN, so there is no mean.
     #[error("token {token} at position {position} of the text has the probability {probability}")]
     NotFinite {
         /// The token.
         token: u32,
         /// Its position in the text.
         position: usize,
-        /// The probability that the model gave it: 0 or NaN.
+        /// Its probability according to the model: 0 or NaN.
         probability: f64,
     },
     /// Tokens could not be evaluated.
     #[error(transparent)]
     Eval(#[from] EvalError),
-    /// The caller broke it off.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }
@@ -75,14 +75,15 @@ fn possible(context: Option<usize>) -> String {
 
 /// Scores the tokens of a text as llama.cpp's `llama-perplexity` does.
 ///
-/// The text is cut into chunks of `chunk` tokens, each evaluated from an empty context; a rest that
-/// fills no chunk is left out, and a text shorter than one is taken as a chunk of its own length. The
-/// first half of a chunk is context, the tokens behind the first of its second half are scored:
-/// `chunk - chunk/2 - 1` of each. Where `bos` is given, it takes the place of the first token of each
-/// chunk.
+/// The text is split into chunks of `chunk` tokens, each evaluated from an empty context. An
+/// incomplete chunk at the end is ignored. A text shorter than a chunk is one chunk of its own
+/// length. The first half of a chunk and the first token of its second half are context; the other
+/// tokens are scored: `chunk - chunk/2 - 1` per chunk. If `bos` is given, it replaces the first
+/// token of each chunk.
 ///
-/// `on_chunk` hears of the chunks that are done, of how many, and of the perplexity so far; it may
-/// break off. The model's context is that of the last chunk afterwards.
+/// `on_chunk` is called after each chunk with the number of chunks done, the number of all chunks,
+/// and the perplexity so far; it may stop the evaluation. Afterwards the model's context holds the
+/// last chunk.
 ///
 /// # Errors
 /// See [`PerplexityError`].
@@ -127,7 +128,7 @@ pub fn perplexity(
     })
 }
 
-/// Adds the losses of one chunk, which begins at position `start` of the text.
+/// Adds the losses of a chunk that begins at position `start` of the text.
 fn score(
     model: &mut Model,
     chunk: &[u32],
@@ -139,7 +140,7 @@ fn score(
     let vocab_len = model.vocab_len();
     model.truncate(0);
     model.eval(before, LogitsOf::Last, &mut logits)?;
-    // The logits after a token foretell the one behind it.
+    // The logits after a token predict the next token.
     let (from, to) = (scored, scored.get(1..).unwrap_or_default());
     let mut position = start + before.len() + 1;
     for (from, to) in from.chunks(SCORED_AT_ONCE).zip(to.chunks(SCORED_AT_ONCE)) {
@@ -170,7 +171,7 @@ fn log_probability(logits: &[f32], token: u32) -> f64 {
     logit.map_or(f64::NEG_INFINITY, |&logit| above(logit) - libm::log(sum))
 }
 
-/// The sums that mean and variance are made of.
+/// The sums from which the mean and the variance are computed.
 #[derive(Default)]
 struct Losses {
     count: usize,

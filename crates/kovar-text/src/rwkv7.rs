@@ -1,6 +1,7 @@
 //! RWKV-7 "Goose" (Peng et al. 2025, arXiv:2503.14456; `x070` in the reference implementation): a
-//! recurrent network whose state is, for each head, a matrix of values by keys that every token
-//! decays, removes from and adds to. Its cost does not grow with the text.
+//! recurrent network. Its state is one matrix `[values, keys]` per head. Every token decays the
+//! state, removes from it and adds to it. The cost per token does not depend on the length of the
+//! text.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Binary, BinaryKind, GroupNorm, L2Norm, Op, Scale, Unary, UnaryKind};
@@ -11,9 +12,9 @@ use crate::architecture::{
     Architecture, ArchitectureError, CacheShape, Memory, StepGraph, StepShape, StepTokens,
     TensorRule, Weights, state,
 };
-use crate::chunks::parts;
+use crate::chunks::micro_batches;
 use crate::decoder::add_in_place;
-use crate::hyper::Hyper;
+use crate::hyperparameters::Hyperparameters;
 
 /// The name in `general.architecture`.
 pub(crate) const NAME: &str = "rwkv7";
@@ -22,12 +23,13 @@ pub(crate) const NAME: &str = "rwkv7";
 const LOG_MIN_DECAY: f32 = -0.606_530_66;
 /// The epsilon of the norm over each head's result: 1e-5 times the square of 8.
 const HEAD_NORM_EPS: f32 = 64e-5;
-/// The least length of a removal key before it is normalised.
+/// The smallest length by which a removal key is normalised.
 const KEY_NORM_EPS: f32 = 1e-12;
-/// What is mixed with the token before: receptance, decay, key, value, in-context rate and gate.
+/// The inputs that are mixed with the previous token: receptance, decay, key, value, in-context
+/// rate and gate.
 const MIXES: usize = 6;
 
-/// The hyper-parameters of an RWKV-7 model.
+/// The hyperparameters of an RWKV-7 model.
 #[derive(Clone, Debug)]
 pub(crate) struct Rwkv7 {
     vocab_len: usize,
@@ -42,47 +44,47 @@ pub(crate) struct Rwkv7 {
     eps: f32,
 }
 
-/// Inner sizes of the small networks `w2 f(w1 x)`.
+/// Ranks of the low-rank products `w2 f(w1 x)`.
 #[derive(Clone, Copy, Debug)]
 struct Ranks {
     decay: usize,
-    /// Of the in-context learning rate.
+    /// For the in-context learning rate.
     rate: usize,
-    /// Of how much of the first block's value a block takes.
+    /// For the share of the first block's value.
     value: usize,
     gate: usize,
 }
 
 impl Rwkv7 {
-    /// Reads the hyper-parameters from the metadata of `file`.
+    /// Reads the hyperparameters from the metadata of `file`.
     pub(crate) fn read(file: &ModelFile) -> Result<Self, ArchitectureError> {
-        let hyper = Hyper::new(file, NAME);
-        let width = hyper.size("embedding_length")?;
-        let head_dim = hyper.size("wkv.head_size")?;
+        let params = Hyperparameters::new(file, NAME);
+        let width = params.size("embedding_length")?;
+        let head_dim = params.size("wkv.head_size")?;
         if !width.is_multiple_of(head_dim) {
             let rule = "it must divide `embedding_length`";
-            return Err(hyper.wrong("wkv.head_size", head_dim, rule));
+            return Err(params.wrong("wkv.head_size", head_dim, rule));
         }
-        let shifts = hyper.size_or("token_shift_count", 2)?;
+        let shifts = params.size_or("token_shift_count", 2)?;
         if shifts != 2 {
             let rule = "blocks of this architecture shift 2 times";
-            return Err(hyper.wrong("token_shift_count", shifts, rule));
+            return Err(params.wrong("token_shift_count", shifts, rule));
         }
         Ok(Self {
-            vocab_len: hyper.vocab_len("token_embd.weight")?,
-            context: hyper.context()?,
-            n_layers: hyper.layers()?,
+            vocab_len: params.vocab_len("token_embd.weight")?,
+            context: params.context()?,
+            n_layers: params.layers()?,
             width,
-            ffn_width: hyper.size("feed_forward_length")?,
+            ffn_width: params.size("feed_forward_length")?,
             n_heads: width / head_dim,
             head_dim,
             ranks: Ranks {
-                decay: hyper.size("attention.decay_lora_rank")?,
-                rate: hyper.size("attention.iclr_lora_rank")?,
-                value: hyper.size("attention.value_residual_mix_lora_rank")?,
-                gate: hyper.size("attention.gate_lora_rank")?,
+                decay: params.size("attention.decay_lora_rank")?,
+                rate: params.size("attention.iclr_lora_rank")?,
+                value: params.size("attention.value_residual_mix_lora_rank")?,
+                gate: params.size("attention.gate_lora_rank")?,
             },
-            eps: hyper.epsilon("attention.layer_norm_epsilon")?,
+            eps: params.epsilon("attention.layer_norm_epsilon")?,
         })
     }
 }
@@ -110,7 +112,7 @@ impl Architecture for Rwkv7 {
             rules.extend(norm(name("time_mix_ln")));
             let lerp = weight("time_mix_lerp_fused");
             rules.push(TensorRule::floats(lerp, &[MIXES, 1, 1, width]));
-            for small in [
+            for vector in [
                 "time_mix_w0",
                 "time_mix_a0",
                 "time_mix_k_k",
@@ -118,15 +120,15 @@ impl Architecture for Rwkv7 {
                 "time_mix_r_k",
                 "channel_mix_lerp_k",
             ] {
-                rules.push(TensorRule::vector(weight(small), width));
+                rules.push(TensorRule::vector(weight(vector), width));
             }
             for (part, rank) in [("w", ranks.decay), ("a", ranks.rate), ("g", ranks.gate)] {
                 let weight = |i| weight(&format!("time_mix_{part}{i}"));
                 rules.push(TensorRule::matrix(weight(1), rank, width));
                 rules.push(TensorRule::matrix(weight(2), width, rank));
             }
-            // The first block has no value before its own. Files for llama.cpp, which wants these
-            // tensors, repeat those of the rate there.
+            // The first block does not use these tensors. llama.cpp requires them, so files for it
+            // repeat the tensors of the rate.
             let (rank, unused) = match layer {
                 0 => (ranks.rate, true),
                 _ => (ranks.value, false),
@@ -173,17 +175,17 @@ impl Architecture for Rwkv7 {
         let ids = g.input("ids", DType::I32, &[n_tokens])?;
         let embeddings = weights.require(g, "token_embd.weight")?;
 
-        let parts = parts(n_tokens);
-        let mut tokens = Vec::with_capacity(parts.len());
-        for (i, part) in parts.iter().enumerate() {
-            let most = i32::try_from(part.len()).unwrap_or(i32::MAX);
+        let micro_batches = micro_batches(n_tokens);
+        let mut tokens = Vec::with_capacity(micro_batches.len());
+        for (i, micro_batch) in micro_batches.iter().enumerate() {
+            let most = i32::try_from(micro_batch.len()).unwrap_or(i32::MAX);
             let n_valid = g.scalar(&format!("n_valid.{i}"), most)?;
-            let ids = g.slice(ids, 0, part.clone())?;
+            let ids = g.slice(ids, 0, micro_batch.clone())?;
             let x = g.get_rows(embeddings, ids)?;
             let x = self.norm(g, weights, "token_embd_norm", x)?;
-            tokens.push((part.len(), n_valid, x, None));
+            tokens.push((micro_batch.len(), n_valid, x, None));
         }
-        let mut layer_starts = Vec::with_capacity(self.n_layers * parts.len());
+        let mut layer_starts = Vec::with_capacity(self.n_layers * micro_batches.len());
         for index in 0..self.n_layers {
             for (n_tokens, n_valid, x, first_value) in &mut tokens {
                 layer_starts.push(g.next_node());
@@ -208,7 +210,7 @@ impl Architecture for Rwkv7 {
         })?;
         Ok(StepGraph {
             graph,
-            parts,
+            micro_batches,
             layer_starts,
             ids,
             tokens: StepTokens::Count,
@@ -232,7 +234,7 @@ impl Rwkv7 {
     }
 }
 
-/// One block for a part of a step's tokens. Hidden states are `[tokens, width]`.
+/// One block of a micro-batch. Hidden states are `[tokens, width]`.
 struct Block<'a> {
     model: &'a Rwkv7,
     weights: &'a Weights<'a>,
@@ -242,8 +244,8 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Mixes tokens over time: each head reads its state with the receptance `r` after the decay
-    /// `w`, the removal key `kk` and the rate `a`, the key `k` and the value `v` have changed it.
+    /// Mixes tokens over time. Each head updates its state by the decay `w`, the removal key `kk`,
+    /// the rate `a`, the key `k` and the value `v`, and then reads it with the receptance `r`.
     fn time_mix(
         &self,
         g: &mut Graph,
@@ -256,7 +258,7 @@ impl Block<'_> {
         let k = self.linear(g, "time_mix_key", x_k)?;
         let v = self.value(g, x_v, first_value)?;
         let w = self.decay(g, x_w)?;
-        let a = self.small_network(g, "a", x_a, None)?;
+        let a = self.low_rank(g, "a", x_a, None)?;
         let a = self.biased_sigmoid(g, a, "time_mix_a0")?;
         let gate = self.linear(g, "time_mix_g1", x_g)?;
         let gate = unary_in_place(g, UnaryKind::Sigmoid, gate)?;
@@ -282,7 +284,7 @@ impl Block<'_> {
         let y = g.wkv7([r, w, k, v, removed, added], state, Some(self.n_valid))?;
         let y = self.head_norm(g, y)?;
 
-        // What the token itself brings, whatever the state: (sum r k r_k) v.
+        // The contribution of the token itself, independent of the state: (sum r k r_k) v.
         let r_k = self.weight(g, "time_mix_r_k")?;
         let r_k = g.reshape(r_k, &[heads, dim])?;
         let bonus = binary_in_place(g, BinaryKind::Mul, k, r)?;
@@ -295,7 +297,7 @@ impl Block<'_> {
         self.linear(g, "time_mix_output", y)
     }
 
-    /// Mixes the channels of a token: a feed-forward network of squared rectified units.
+    /// Mixes the channels of a token: a feed-forward network with squared ReLU.
     fn channel_mix(&self, g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
         let difference = self.difference(g, "channel_mix_shift", x)?;
         let lerp = self.weight(g, "channel_mix_lerp_k")?;
@@ -306,14 +308,14 @@ impl Block<'_> {
         self.linear(g, "channel_mix_value", k)
     }
 
-    /// The token before each token, less the token itself.
+    /// The previous token minus the token itself.
     fn difference(&self, g: &mut Graph, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let state = state(g, &self.name(name), DType::F32, &[self.model.width])?;
         let before = g.token_shift(x, state, Some(self.n_valid))?;
         binary_in_place(g, BinaryKind::Sub, before, x)
     }
 
-    /// Between each token and the one before, at six places: `x + difference mu`.
+    /// Six interpolations between each token and the previous one: `x + difference mu`.
     fn lerps(&self, g: &mut Graph, x: ValueId) -> Result<[ValueId; MIXES], GraphError> {
         let (n_tokens, width) = (self.n_tokens, self.model.width);
         let difference = self.difference(g, "time_mix_shift", x)?;
@@ -332,15 +334,15 @@ impl Block<'_> {
 
     /// The decay: `exp(-exp(-0.5) sigmoid(w0 + w2 tanh(w1 x)))`.
     fn decay(&self, g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
-        let w = self.small_network(g, "w", x, Some(UnaryKind::Tanh))?;
+        let w = self.low_rank(g, "w", x, Some(UnaryKind::Tanh))?;
         let w = self.biased_sigmoid(g, w, "time_mix_w0")?;
         let scale = LOG_MIN_DECAY;
         let w = g.apply_in_place(Op::from(Scale { scale }), &[w])?;
         unary_in_place(g, UnaryKind::Exp, w)
     }
 
-    /// The value, in all blocks but the first drawn towards the first block's:
-    /// `v + (first - v) sigmoid(v0 + v2 v1 x)`.
+    /// The value. All blocks but the first move it towards the first block's value: `v + (first -
+    /// v) sigmoid(v0 + v2 v1 x)`.
     fn value(
         &self,
         g: &mut Graph,
@@ -352,7 +354,7 @@ impl Block<'_> {
             *first_value = Some(v);
             return Ok(v);
         };
-        let share = self.small_network(g, "v", x, None)?;
+        let share = self.low_rank(g, "v", x, None)?;
         let share = self.biased_sigmoid(g, share, "time_mix_v0")?;
         let drawn = g.sub(first, v)?;
         let drawn = binary_in_place(g, BinaryKind::Mul, drawn, share)?;
@@ -372,8 +374,9 @@ impl Block<'_> {
         self.heads(g, y)
     }
 
-    /// `w2 f(w1 x)` with the matrices of one part.
-    fn small_network(
+    /// The low-rank product `w2 f(w1 x)` with the matrices `time_mix_<part>1` and
+    /// `time_mix_<part>2`.
+    fn low_rank(
         &self,
         g: &mut Graph,
         part: &str,
@@ -387,7 +390,7 @@ impl Block<'_> {
         self.linear(g, &format!("time_mix_{part}2"), inner)
     }
 
-    /// `sigmoid(bias + x)`, over `x`.
+    /// `sigmoid(bias + x)`, in place of `x`.
     fn biased_sigmoid(&self, g: &mut Graph, x: ValueId, bias: &str) -> Result<ValueId, GraphError> {
         let bias = self.weight(g, bias)?;
         let x = add_in_place(g, x, bias)?;
@@ -405,7 +408,7 @@ impl Block<'_> {
         Ok(values)
     }
 
-    /// A hidden state cut into heads: `[tokens, heads, dim]`.
+    /// A hidden state split into heads: `[tokens, heads, dim]`.
     fn heads(&self, g: &mut Graph, x: ValueId) -> Result<ValueId, GraphError> {
         let model = self.model;
         g.reshape(x, &[self.n_tokens, model.n_heads, model.head_dim])
@@ -420,15 +423,16 @@ impl Block<'_> {
         g.matmul(weight, x)
     }
 
-    /// A weight of this block. Outer dims of 1 of a vector are dropped.
+    /// A weight of this block. Leading dims of 1 of a vector are dropped.
     fn weight(&self, g: &mut Graph, tensor: &str) -> Result<ValueId, GraphError> {
         let name = self.name(&format!("{tensor}.weight"));
         let weight = self.weights.require(g, &name)?;
         let dims = *g.value(weight)?.dims();
         let n = dims.from_end(0);
-        match dims.rank() > 1 && dims.elements() == Some(n) {
-            true => g.reshape(weight, &[n]),
-            false => Ok(weight),
+        if dims.rank() > 1 && dims.elements() == Some(n) {
+            g.reshape(weight, &[n])
+        } else {
+            Ok(weight)
         }
     }
 
@@ -437,12 +441,12 @@ impl Block<'_> {
     }
 }
 
-/// `f(x)`, over `x`.
+/// `f(x)`, in place of `x`.
 fn unary_in_place(g: &mut Graph, kind: UnaryKind, x: ValueId) -> Result<ValueId, GraphError> {
     g.apply_in_place(Op::from(Unary { kind }), &[x])
 }
 
-/// `a op b`, over `a`.
+/// `a op b`, in place of `a`.
 fn binary_in_place(
     g: &mut Graph,
     kind: BinaryKind,

@@ -1,4 +1,4 @@
-//! Where recurrent models go back to.
+//! Checkpoints of recurrent models.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn a_checkpoint_of_another_text_is_forgotten() {
 }
 
 #[test]
-fn truncating_another_text_does_not_bring_the_checkpoint_back() {
+fn truncating_another_text_does_not_restore_the_checkpoint() {
     let (a, b): (Vec<u32>, Vec<u32>) = ((1..21).collect(), (21..51).collect());
     let mut fresh = load(&data("rwkv7-tiny"), &exact());
     let (mut expected, mut found) = (Vec::new(), Vec::new());
@@ -59,9 +59,9 @@ fn truncating_another_text_does_not_bring_the_checkpoint_back() {
 }
 
 #[test]
-fn a_session_with_a_checkpoint_of_forgotten_tokens_is_restored() {
+fn a_saved_text_with_a_checkpoint_of_forgotten_tokens_is_restored() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let mut found = Vec::new();
     let mut model = load(&data("rwkv7-tiny"), &exact());
     model
@@ -74,8 +74,8 @@ fn a_session_with_a_checkpoint_of_forgotten_tokens_is_restored() {
         tokens: vec![1, 2, 3],
         note: String::new(),
     };
-    model.save_session(&path, &text).unwrap();
+    model.save_text(&path, &text).unwrap();
     load(&data("rwkv7-tiny"), &exact())
-        .restore_session(&path)
+        .restore_text(&path)
         .unwrap();
 }

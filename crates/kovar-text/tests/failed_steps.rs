@@ -1,4 +1,4 @@
-//! What is in the context after a step that failed or was broken off.
+//! The context after a step that failed or was cancelled.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn expected(name: &str, tokens: &[u32]) -> Vec<f32> {
 }
 
 #[test]
-fn no_tokens_of_steps_that_nobody_waited_for_are_in_the_context_if_one_fails() {
+fn no_tokens_of_steps_in_flight_are_in_the_context_if_one_fails() {
     // One step of 32 tokens without logits, one of 1 with them.
     let tokens: Vec<u32> = (0..33).map(|i| i * 5 % 61).collect();
     for name in ["llama-tiny", "rwkv7-tiny"] {
@@ -83,7 +83,7 @@ fn a_failed_step_goes_back_to_the_checkpoint_before_it() {
 }
 
 #[test]
-fn a_step_that_is_broken_off_goes_back_to_the_checkpoint_before_it() {
+fn a_step_that_is_cancelled_goes_back_to_the_checkpoint_before_it() {
     let mut model = load(&data("rwkv7-tiny"), &exact());
     let (mut before, mut after) = (Vec::new(), Vec::new());
     model.eval(&[5, 6, 7], LogitsOf::Last, &mut before).unwrap();

@@ -1,4 +1,4 @@
-//! What a model is said to ask of its devices, what it then asks for, and what budgets make of it.
+//! Forecasts of models compared with what they then allocate, and the effect of budgets.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn text(n: usize) -> Vec<u32> {
     (0..n as u32).map(|i| i * 37 % 61).collect()
 }
 
-/// Evaluates a prompt, a token behind it, and with several rows of logits a text.
+/// Evaluates a prompt, a token after it, and with several rows of logits a text.
 fn use_model(model: &mut Model, n_tokens: usize, logit_rows: usize) {
     let mut logits = Vec::new();
     model
@@ -53,7 +53,7 @@ fn use_model(model: &mut Model, n_tokens: usize, logit_rows: usize) {
 }
 
 #[test]
-fn a_forecast_is_what_simulated_devices_are_then_asked_for() {
+fn a_forecast_is_what_simulated_devices_then_allocate() {
     for name in ["llama-tiny", "rwkv7-tiny"] {
         for (n_tokens, logit_rows) in [(1, 1), (40, 1), (40, 8), (8, 40)] {
             let options = ModelOptions {
@@ -75,12 +75,12 @@ fn a_forecast_is_what_simulated_devices_are_then_asked_for() {
                     .collect()
             };
             let file = || ModelFile::open(data(name)).unwrap();
-            let foreseen = Model::forecast(file(), backends(), &options, n_tokens).unwrap();
+            let forecasted = Model::forecast(file(), backends(), &options, n_tokens).unwrap();
             assert!(devices.iter().all(|device| device.allocated_bytes() == 0));
             let mut model = Model::load(file(), backends(), &options).unwrap();
             use_model(&mut model, n_tokens, logit_rows);
-            assert_eq!(model.session().memory().unwrap(), foreseen.held);
-            for (device, held) in devices.iter().zip(&foreseen.held) {
+            assert_eq!(model.session().memory().unwrap(), forecasted.held);
+            for (device, held) in devices.iter().zip(&forecasted.held) {
                 let asked = held.weights + held.states + held.arena;
                 assert_eq!(device.allocated_bytes(), asked as u64, "{name} {n_tokens}");
             }
@@ -89,7 +89,7 @@ fn a_forecast_is_what_simulated_devices_are_then_asked_for() {
 }
 
 #[test]
-fn a_forecast_is_within_two_percent_of_what_cpus_are_then_asked_for() {
+fn a_forecast_is_within_two_percent_of_what_cpus_then_allocate() {
     for (n_tokens, logit_rows) in [(1, 1), (300, 1), (512, 128)] {
         let half = (4..8).fold(Homes::all_on(device(0)), |homes, layer| {
             homes.pin(&format!("blk.{layer}.*"), device(1))
@@ -100,18 +100,21 @@ fn a_forecast_is_within_two_percent_of_what_cpus_are_then_asked_for() {
             logit_rows,
             ..ModelOptions::default()
         };
-        let foreseen = Model::forecast(story(), cpus(2), &options, n_tokens).unwrap();
+        let forecasted = Model::forecast(story(), cpus(2), &options, n_tokens).unwrap();
         let mut model = Model::load(story(), cpus(2), &options).unwrap();
         use_model(&mut model, n_tokens, logit_rows);
         let total = |held: &DeviceUsage| held.weights + held.states + held.arena;
         let asked = model.session().memory().unwrap();
-        for (at, (held, asked)) in foreseen.held.iter().zip(&asked).enumerate() {
+        for (at, (held, asked)) in forecasted.held.iter().zip(&asked).enumerate() {
             let programs: usize = model.plans().map(|plan| plan.memory()[at].programs).sum();
-            let (foreseen, asked) = (total(held) + foreseen.programs[at], total(asked) + programs);
-            let difference = (asked as f64 / foreseen as f64 - 1.0).abs();
+            let (forecasted, asked) = (
+                total(held) + forecasted.programs[at],
+                total(asked) + programs,
+            );
+            let difference = (asked as f64 / forecasted as f64 - 1.0).abs();
             assert!(
                 difference < 0.02,
-                "{n_tokens}: {foreseen} foreseen, {asked} asked for"
+                "{n_tokens}: {forecasted} forecasted, {asked} asked for"
             );
         }
     }
@@ -126,10 +129,10 @@ fn only_valid_rows_of_a_cache_cross_to_where_attention_is() {
             .pin("attention.*", device(0)),
         ..ModelOptions::default()
     };
-    let foreseen = Model::forecast(story(), cpus(2), &options, 1).unwrap();
+    let forecasted = Model::forecast(story(), cpus(2), &options, 1).unwrap();
     // 8 layers with a row of keys and one of values for each token, of 4 heads of 32 F16 elements.
     let rows = |tokens: usize| 8 * 2 * 4 * 32 * 2 * tokens;
-    let [empty, full] = foreseen.copied_bytes;
+    let [empty, full] = forecasted.copied_bytes;
     assert_eq!(full - empty, rows(64) - rows(1));
     let mut model = Model::load(story(), cpus(2), &options).unwrap();
     let mut alone = Model::load(story(), cpus(1), &ModelOptions::default()).unwrap();
@@ -267,7 +270,7 @@ fn fast_second() -> Policy {
 }
 
 #[test]
-fn weights_that_the_scheduler_streams_cross_once_for_all_parts_of_a_long_prompt() {
+fn weights_that_the_scheduler_streams_cross_once_for_all_micro_batches_of_a_long_prompt() {
     let options = |policy| ModelOptions {
         context: Some(2048),
         policy,
@@ -287,12 +290,12 @@ fn weights_that_the_scheduler_streams_cross_once_for_all_parts_of_a_long_prompt(
     };
     let mut found = uploads(&model);
     found.sort_unstable();
-    // The step of one token leaves the weights where they are; in the long one the six matrices cross
-    // once, not once for each of its parts.
-    let [(1, 0), (parts, 6)] = found[..] else {
+    // The step of one token leaves the weights where they are; in the long one the six matrices
+    // cross once, not once for each of its micro-batches.
+    let [(1, 0), (micro_batches, 6)] = found[..] else {
         panic!("{found:?}");
     };
-    assert!(parts >= 3, "{parts}");
+    assert!(micro_batches >= 3, "{micro_batches}");
 
     let mut resident = Model::load(wide(), cpus(1), &options(Policy::default())).unwrap();
     let mut expected = Vec::new();

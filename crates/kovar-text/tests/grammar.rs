@@ -81,8 +81,8 @@ fn write(
     options: &GenerateOptions,
 ) -> Result<Generation, LanguageModelError> {
     let mut streamed = String::new();
-    let generation = model.complete("Once upon a time", sampling, options, &mut |told| {
-        if let Progress::Text(text) = told {
+    let generation = model.complete("Once upon a time", sampling, options, &mut |progress| {
+        if let Progress::Text(text) = progress {
             streamed.push_str(text);
         }
         ControlFlow::Continue(())

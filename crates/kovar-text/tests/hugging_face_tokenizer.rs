@@ -221,8 +221,9 @@ fn unigram_ids_are_those_of_tokenizers(name: &str, is_comparable: impl Fn(&str) 
     assert_ids(&tokenizer, &read_json("hf-ids.json")[name], is_comparable);
 }
 
-/// kovar does as SentencePiece: tokens of the user's ("ab", "<user>") get the space before a text, and
-/// U+2581 in a text is a space. `tokenizers` cuts added tokens off first, and keeps the character.
+/// kovar does as SentencePiece: tokens of the user's ("ab", "<user>") get the space before a text,
+/// and U+2581 in a text is a space. `tokenizers` cuts added tokens off first, and keeps the
+/// character.
 #[test]
 fn unigram_ids_are_those_of_tokenizers_where_it_agrees_with_sentencepiece() {
     unigram_ids_are_those_of_tokenizers("unigram", |text| {

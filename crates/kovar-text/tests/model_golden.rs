@@ -1,5 +1,5 @@
-//! Models with random weights, as their authors write them, against the classes of transformers, in f32,
-//! and RWKV-7 against an f64 reference.
+//! Models with random weights, as their authors write them, against the classes of transformers, in
+//! f32, and RWKV-7 against an f64 reference.
 
 mod common;
 
@@ -108,7 +108,7 @@ fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
     assert_eq!(model.keep_prefix(&ids[..10]), 0);
     model.eval(&ids, LogitsOf::Last, &mut logits).unwrap();
     assert!(max_difference(&logits, last) < 1e-5);
-    // A text that goes on takes nothing back.
+    // The logits of the prefix do not change as the text grows.
     assert_eq!(model.keep_prefix(&[&ids[..], &[1, 2]].concat()), 48);
 }
 

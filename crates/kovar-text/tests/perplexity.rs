@@ -35,7 +35,7 @@ fn go_on(_: usize, _: usize, _: f64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// -ln of the probability of each token behind the first `context`, by softmax in f64.
+/// -ln of the probability of each token after the first `context`, by softmax in f64.
 fn losses(model: &mut Model, chunk: &[u32], context: usize) -> Vec<f64> {
     let logits = all_logits(model, chunk);
     let rows: Vec<&[f32]> = logits.chunks_exact(model.vocab_len()).collect();
@@ -72,16 +72,19 @@ fn the_second_half_of_each_chunk_is_scored_from_the_first() {
         let variance = expected.iter().map(|loss| (loss - mean).powi(2));
         let variance = variance.sum::<f64>() / count;
 
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let scored = perplexity(&mut model, &ids, bos, chunk, &mut |done, all, _| {
-            told.push((done, all));
+            reported.push((done, all));
             ControlFlow::Continue(())
         });
         let scored = scored.unwrap();
         let chunks = ids.len() / chunk;
         assert_eq!((scored.tokens, scored.chunk), (ids.len(), chunk));
         assert_eq!((scored.scored, scored.chunks), (expected.len(), chunks));
-        assert_eq!(told, Vec::from_iter((1..=chunks).map(|at| (at, chunks))));
+        assert_eq!(
+            reported,
+            Vec::from_iter((1..=chunks).map(|at| (at, chunks)))
+        );
         assert_near(scored.value, mean.exp());
         assert_near(
             scored.std_error,
@@ -123,14 +126,14 @@ fn chunks_that_the_context_cannot_hold_are_refused() {
     assert!(matches!(error, PerplexityError::Eval(_)), "{error}");
 }
 
-/// What each type may multiply the perplexity of [`stories`] by, against the Q8_0 file
-/// decoded to F32, and what it was measured to (AVX-512, F32 cache, chunks of 256). So the loss of the
-/// Q8_0 file itself is not in it, and matrices whose rows are not whole blocks of 256 have the type
-/// that a mix falls back to, as in every model of such widths.
+/// What each type may multiply the perplexity of [`stories`] by, against the Q8_0 file decoded to
+/// F32, and what it was measured to (AVX-512, F32 cache, chunks of 256). So the loss of the Q8_0
+/// file itself is not in it, and matrices whose rows are not whole blocks of 256 have the type that
+/// a mix falls back to, as in every model of such widths.
 ///
-/// The bounds are twice the excess that was measured, and at least 0.01 for types of 2 and 3 bits, 0.003
-/// for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round differently
-/// from one instruction set to the next.
+/// The bounds are twice the excess that was measured, and at least 0.01 for types of 2 and 3 bits,
+/// 0.003 for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round
+/// differently from one instruction set to the next.
 const BOUNDS: &[(&str, f64, f64)] = &[
     // type, bound, measured
     ("F32", 1.0, 1.0),

@@ -264,7 +264,7 @@ fn uploads(model: &Model) -> (usize, usize) {
 }
 
 #[test]
-fn streamed_weights_cross_once_for_all_parts_of_a_long_prompt() {
+fn streamed_weights_cross_once_for_all_micro_batches_of_a_long_prompt() {
     for path in [
         "models/llama-story-6m/llama-story-6m-q8_0.gguf",
         "models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf",
@@ -275,7 +275,7 @@ fn streamed_weights_cross_once_for_all_parts_of_a_long_prompt() {
         model.eval(&text, LogitsOf::Last, &mut last).unwrap();
         let scalars = |plan: &Plan| plan.graph().scalars().len();
         let long = model.plans().map(scalars).max().unwrap();
-        assert!(long >= 3, "{path}: a part for each size of a step");
+        assert!(long >= 3, "{path}: a micro-batch for each size of a step");
         let (uploads, weights) = uploads(&model);
         assert!(weights > 50, "{path}");
         assert_eq!(uploads, weights, "{path}");

@@ -160,7 +160,8 @@ fn error_after(damage: impl FnOnce(&Path)) -> String {
     text.replace(copy.path().to_str().unwrap(), "FOLDER")
 }
 
-/// Writes the weights of a folder anew, one name in the header changed into one as long.
+/// Rewrites the weights of a folder with one name in the header replaced by another of the same
+/// length.
 fn rename(folder: &Path, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(folder.join(WEIGHTS)).unwrap();

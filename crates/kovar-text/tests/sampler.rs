@@ -30,7 +30,8 @@ fn counts(params: &SamplerParams, logits: &[f32], draws: usize) -> Vec<usize> {
     counts
 }
 
-/// Pearson's statistic of `counts` against `probabilities`; both sides of an impossible token must be zero.
+/// Pearson's statistic of `counts` against `probabilities`; both sides of an impossible token must
+/// be zero.
 fn chi_square(counts: &[usize], probabilities: &[f64]) -> f64 {
     let draws: usize = counts.iter().sum();
     let mut statistic = 0.0;

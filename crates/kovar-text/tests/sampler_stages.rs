@@ -1,4 +1,5 @@
-//! Each stage of the sampler against its definition, written plainly in f64, over random distributions.
+//! Each stage of the sampler against its definition, written plainly in f64, over random
+//! distributions.
 
 mod common;
 
@@ -44,8 +45,8 @@ fn counts(params: &SamplerParams, logits: &[f32], draws: usize) -> Vec<usize> {
     counts
 }
 
-/// Draws follow `expected` (which adds up to 1): nothing impossible comes up, and Pearson's statistic stays
-/// far below what a wrong distribution gives.
+/// Draws follow `expected` (which adds up to 1): nothing impossible comes up, and Pearson's
+/// statistic stays far below what a wrong distribution gives.
 fn assert_follows(counts: &[usize], expected: &[f64]) {
     let draws = counts.iter().sum::<usize>() as f64;
     let (mut statistic, mut degrees) = (0.0, -1.0);
@@ -231,10 +232,11 @@ fn zipf_count(p: &[f64], ranked: &[usize], mu: f64) -> usize {
     (k as usize).max(1)
 }
 
-/// By token, the length of the longest sequence at the end of `window` that stands before an earlier
-/// occurrence of the token too, and is not cut by a breaker.
+/// By token, the length of the longest sequence at the end of `window` that stands before an
+/// earlier occurrence of the token too, and is not cut by a breaker.
 fn repeated(window: &[u32], allowed: usize, breakers: &[Vec<u32>]) -> BTreeMap<u32, usize> {
-    // Breakers are looked for from the end; the first that begins there counts, the longest of several.
+    // Breakers are looked for from the end; the first that begins there counts, the longest of
+    // several.
     let starts = (0..window.len()).rev().find_map(|at| {
         let here = breakers.iter().filter(|b| window[at..].starts_with(b));
         here.map(|b| at + b.len()).max()
@@ -272,8 +274,8 @@ fn mirostat_holds_the_surprise_near_its_target() {
             for _ in 0..4000 {
                 drawn[sampler.sample(&mut logits.clone()).unwrap() as usize] += 1;
             }
-            // The bound settles, and with it how many tokens are kept. It sways a little, so that the
-            // surprise among all that were ever kept is only near the target.
+            // The bound settles, and with it how many tokens are kept. It sways a little, so that
+            // the surprise among all that were ever kept is only near the target.
             let kept = 1 + drawn.iter().rposition(|&count| count > 0).unwrap();
             assert!(kept < logits.len(), "{mirostat:?} {mirostat_tau}: {kept}");
             let p = softmax(&logits[..kept]);

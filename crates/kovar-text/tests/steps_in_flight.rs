@@ -1,4 +1,4 @@
-//! Steps of a prompt that nobody waits for: on several devices at once, failing, and broken off.
+//! Steps of a prompt that are queued without waiting: on several devices, failing, and cancelled.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn micro_batches_of_different_devices_overlap() {
 }
 
 #[test]
-fn a_fault_in_the_midst_of_micro_batches_leaves_the_context_as_it_was() {
+fn a_fault_between_micro_batches_leaves_the_context_as_it_was() {
     let prompt = prompt();
     let (before, tokens) = prompt.split_at(4);
     for name in MODELS {
@@ -127,7 +127,7 @@ fn a_fault_in_the_midst_of_micro_batches_leaves_the_context_as_it_was() {
     }
 }
 
-/// A prompt of several parts whose weights are streamed.
+/// A prompt of several micro-batches with streamed weights.
 fn streamed(name: &str) -> (Model, Events) {
     let events = Events::new();
     let device = SimulatedDevice::new(SimulatedOptions {
@@ -146,7 +146,7 @@ fn streamed(name: &str) -> (Model, Events) {
 }
 
 #[test]
-fn a_streamed_prompt_is_broken_off_within_a_layer_of_a_part() {
+fn a_streamed_prompt_is_cancelled_within_a_layer_of_a_micro_batch() {
     let tokens: Vec<u32> = (0..170).map(|i| i * 5 % 61).collect();
     for name in MODELS {
         let (mut model, events) = streamed(name);
@@ -160,7 +160,7 @@ fn a_streamed_prompt_is_broken_off_within_a_layer_of_a_part() {
         let mut go_on = || {
             asked += 1;
             let ahead = count(Stage::Queued) - count(Stage::Done);
-            assert!(ahead <= 2, "{ahead} segments on their way");
+            assert!(ahead <= 2, "{ahead} segments in flight");
             match asked {
                 4 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
@@ -169,15 +169,15 @@ fn a_streamed_prompt_is_broken_off_within_a_layer_of_a_part() {
         let error = model.eval_while(&tokens, LogitsOf::Last, &mut logits, &mut go_on);
         let cancelled = matches!(error, Err(EvalError::Run(RunError::Cancelled)));
         assert!(cancelled, "{name}: {error:?}");
-        // Asked once before the step, then behind each segment.
+        // Called once before the step, then after each segment.
         assert_eq!(count(Stage::Queued), 3, "{name}");
         assert!(model.tokens().is_empty(), "{name}");
         let plan = model.plans().find(|plan| plan.graph().scalars().len() > 1);
         let segments = &plan.unwrap().schedule().segments;
-        // Two layers of three parts, and what comes before and behind.
+        // Two layers of three micro-batches, and what comes before and after.
         assert!(segments.len() >= 6, "{name}: {}", segments.len());
 
-        // Nothing of it is left, and the same plan goes on to the end.
+        // Nothing of it is left, and the same plan then runs to the end.
         let mut go_on = || ControlFlow::Continue(());
         let done = model.eval_while(&tokens, LogitsOf::Last, &mut logits, &mut go_on);
         done.unwrap();
@@ -187,7 +187,7 @@ fn a_streamed_prompt_is_broken_off_within_a_layer_of_a_part() {
 }
 
 #[test]
-fn generating_ends_within_a_layer_of_the_prompt_when_the_caller_wants_it() {
+fn the_caller_can_cancel_within_a_layer_of_the_prompt() {
     let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     let file = ModelFile::open(path).unwrap();
     let spec = TokenizerSpec::from_metadata(file.metadata()).unwrap();
@@ -236,7 +236,7 @@ fn generating_ends_within_a_layer_of_the_prompt_when_the_caller_wants_it() {
 }
 
 #[test]
-fn a_prompt_that_is_broken_off_between_steps_keeps_those_before() {
+fn a_prompt_that_is_cancelled_between_steps_keeps_those_before() {
     for name in MODELS {
         let (mut model, _) = model(name, 2, &[]);
         let mut logits = Vec::new();

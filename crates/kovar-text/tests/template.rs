@@ -23,7 +23,7 @@ fn render(source: &str, turns: &[(&str, &str)]) -> Result<String, TemplateError>
     ChatTemplate::from_source(source)?.render(&conversation(turns), OPTIONS)
 }
 
-/// As SmolLM2's: ChatML with a system message of its own where the conversation brings none.
+/// Like SmolLM2's: ChatML with a default system message if the conversation has none.
 const CHATML_WITH_DEFAULT: &str = "\
 {% for m in messages %}
 {% if loop.first and m['role'] != 'system' %}
@@ -120,7 +120,7 @@ fn a_refusal_carries_the_templates_words() {
     );
     assert_eq!(
         error.to_string(),
-        "the chat template refuses this conversation: Unknown role: narrator"
+        "the chat template rejects this conversation: Unknown role: narrator"
     );
 }
 

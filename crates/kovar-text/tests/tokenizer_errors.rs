@@ -94,7 +94,7 @@ fn tokens_that_texts_are_searched_for_have_a_bounded_length() {
         spec.tokens[7] = "x".repeat(1025);
         spec.token_types.as_mut().unwrap()[7] = token_type;
     };
-    let refused = "tokenizer.ggml.tokens: token 7 has 1025 bytes, the most is 1024";
+    let refused = "tokenizer.ggml.tokens: token 7 has 1025 bytes; at most 1024 are allowed";
     let (normal, control, user_defined) = (1, 3, 4);
     for token_type in [control, user_defined] {
         assert_eq!(error_of(spm(), |spec| long(spec, token_type)), refused);
@@ -111,7 +111,7 @@ fn tokens_that_texts_are_searched_for_have_a_bounded_length() {
     };
     assert_eq!(
         error_of(world(1025), |_| ()),
-        "tokenizer.ggml.tokens: token 1 has 1025 bytes, the most is 1024"
+        "tokenizer.ggml.tokens: token 1 has 1025 bytes; at most 1024 are allowed"
     );
     Tokenizer::from_spec(world(1024)).unwrap();
 }

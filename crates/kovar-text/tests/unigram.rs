@@ -108,7 +108,7 @@ fn a_text_that_continues_another_keeps_its_space_and_gets_none() {
     }
 }
 
-/// A vocabulary of these pieces behind pad, end and unknown.
+/// A vocabulary of these pieces after pad, end and unknown.
 fn small(pieces: &[(&str, f32, i32)]) -> TokenizerSpec {
     let fixed = [("<pad>", 0.0, 3), ("</s>", 0.0, 3), ("<unk>", 0.0, 2)];
     let all = || fixed.iter().chain(pieces);

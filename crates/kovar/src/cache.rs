@@ -1,4 +1,4 @@
-//! Where kovar keeps what it can make again.
+//! The cache folder.
 
 use std::path::PathBuf;
 

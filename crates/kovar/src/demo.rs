@@ -1,4 +1,4 @@
-//! The small models that come with the library.
+//! The small models that are embedded in the library.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use kovar_text::{LanguageModel, ModelOptions};
 use crate::devices::DeviceOptions;
 use crate::open::{OpenError, load};
 
-/// Gives the file the alignment that its tensors expect from the start of a page.
+/// Aligns the file as its tensors require.
 #[repr(C, align(64))]
 struct Aligned<T: ?Sized>(T);
 
@@ -22,11 +22,11 @@ static RWKV7_STORIES: &Aligned<[u8]> = &Aligned(*include_bytes!(
 
 /// A model of 6 million parameters that writes very short stories.
 ///
-/// It knows 19 plots and bends other beginnings into one of them; "Once upon a time" is a good one.
-/// It was made for kovar; `models/training` has the scripts.
+/// It knows 19 plots and turns any beginning into one of them; "Once upon a time" is a good prompt.
+/// It was trained for kovar, with the scripts in `models/training`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demo {
-    /// A Llama (Q8_0, 6.5 MB), its context 512 tokens.
+    /// A Llama (Q8_0, 6.5 MB) with a context of 512 tokens.
     LlamaStories,
     /// An RWKV-7 (Q8_0, 7.5 MB).
     Rwkv7Stories,
@@ -36,7 +36,7 @@ impl Demo {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::LlamaStories, Self::Rwkv7Stories];
 
-    /// The name that `kovar -m` takes.
+    /// Its name for `kovar -m`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LlamaStories => "llama-stories",
@@ -52,10 +52,10 @@ impl Demo {
         }
     }
 
-    /// The model, ready to write on the default devices.
+    /// The model, loaded onto the default devices.
     ///
     /// # Errors
-    /// The devices cannot be made or run out of memory.
+    /// The devices cannot be opened or run out of memory.
     pub fn open(self) -> Result<LanguageModel, OpenError> {
         let file = Gguf::from_static(self.file()).map_err(kovar_formats::ModelFileError::from)?;
         load(file, &ModelOptions::default(), &DeviceOptions::default())

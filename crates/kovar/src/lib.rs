@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../README.md")]
 //!
-//! # A graph of one's own
+//! # A custom graph
 //!
 //! ```
 //! use kovar::runtime::HostSlice;
@@ -65,6 +65,6 @@ pub use kovar_text::{
     ChatTemplate, EncodeOptions, EvalError, FinishReason, GenerateError, GenerateOptions,
     Generation, Grammar, GrammarError, GrammarKind, LanguageModel, LanguageModelError, LoadError,
     LogitsOf, Message, Model, ModelOptions, PerplexityError, Progress, RenderOptions, Sampler,
-    SamplerError, SamplerParams, SavedText, SessionFileError, TemplateError, TemplateKind,
-    TokenType, Tokenizer, TokenizerError, TokenizerSpec, generate, perplexity,
+    SamplerError, SamplerParams, SavedText, SavedTextError, TemplateError, TemplateKind, TokenType,
+    Tokenizer, TokenizerError, TokenizerSpec, generate, perplexity,
 };

@@ -1,4 +1,4 @@
-//! From a model file to a language model in one call.
+//! Opening a model file as a language model.
 
 use std::path::Path;
 
@@ -14,15 +14,16 @@ pub enum OpenError {
     /// The model cannot be read or is damaged.
     #[error(transparent)]
     File(#[from] ModelFileError),
-    /// The devices cannot be made.
+    /// The devices cannot be opened.
     #[error(transparent)]
     Devices(#[from] DevicesError),
-    /// The file holds no language model that kovar runs, or there is no memory for it.
+    /// The file holds no supported language model, or there is not enough memory for it.
     #[error(transparent)]
     Model(#[from] LanguageModelError),
 }
 
-/// Opens the model at `path`, see [`ModelFile::open`], on the default devices with the default options.
+/// Opens the model at `path` on the default devices with the default options. See
+/// [`ModelFile::open`] for the formats.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -31,7 +32,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<LanguageModel, OpenError> {
     load(file, &ModelOptions::default(), &DeviceOptions::default())
 }
 
-/// Loads the language model `file` onto the devices that `device_options` ask for.
+/// Loads the language model `file` onto the devices that `device_options` select.
 ///
 /// # Errors
 /// See [`OpenError`].

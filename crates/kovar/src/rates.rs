@@ -1,4 +1,4 @@
-//! What was measured of this machine's devices, kept from one start of a program to the next.
+//! The measured rates of this machine's devices, cached in a file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::cache_folder;
 
-/// A larger file is none of ours.
+/// Maximum size of the cache file; a larger file is not kovar's.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The rates of devices, and what went wrong with them.
+/// The rates of devices, and the problems in measuring them.
 #[derive(Debug, Default)]
 pub struct MeasuredRates {
     /// For [`Policy`](crate::Policy); a device that could not be measured is not in it.
     pub rates: Rates,
-    /// What the user may want to know.
+    /// The problems, for the user.
     pub notes: Vec<RatesNote>,
 }
 
-/// Something that went wrong with rates, without which kovar still works.
+/// A problem with rates, without which kovar still works.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RatesNote {
-    /// The rates could not be kept, so that they will be measured again.
-    #[error("the measured rates cannot be kept in {}: {source}", path.display())]
+    /// The rates could not be stored, so they will be measured again.
+    #[error("the measured rates cannot be stored in {}: {source}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A device could not be measured; its backend's own estimates are used.
@@ -41,33 +41,33 @@ pub enum RatesNote {
     Measure {
         /// The device's id.
         device: String,
-        /// Why not.
+        /// The cause.
         source: MeasureError,
     },
 }
 
-/// The file with the rates of all devices that were ever measured, in the user's cache folder;
-/// `None` if the user has none.
+/// The file with the rates of all devices measured so far, in the user's cache folder; `None` if
+/// there is no cache folder.
 pub fn rates_cache() -> Option<PathBuf> {
     Some(cache_folder()?.join("rates.json"))
 }
 
-/// The rates of `devices` from the file `cache`; those that are not in it, or all if `anew`, are
-/// measured and put there. Measuring takes about a second for each device. They are kept under the
-/// device's name, driver and width, and count for one version of kovar only; a file of another one,
-/// or a damaged file, is as good as none.
+/// The rates of `devices` from the file `cache`. Rates that are not in the file, or all of them if
+/// `measure_again`, are measured and stored there. Measuring takes about a second per device. The
+/// key of a device contains its name, driver, features, threads and memory. A damaged file, or one
+/// of another version of kovar, is ignored.
 pub fn measured_rates(
     devices: &[Arc<dyn Backend>],
     cache: Option<&Path>,
-    anew: bool,
+    measure_again: bool,
 ) -> MeasuredRates {
-    let mut kept = cache.and_then(Kept::read).unwrap_or_default();
+    let mut cached = cache.and_then(Cached::read).unwrap_or_default();
     let mut found = MeasuredRates::default();
     let mut changed = false;
     for device in devices {
         let info = device.info();
         let key = key(info);
-        let known = kept.devices.get(&key).filter(|_| !anew).copied();
+        let known = cached.devices.get(&key).filter(|_| !measure_again).copied();
         let rates = match known.map_or_else(|| measure(device.as_ref()), Ok) {
             Ok(rates) => rates,
             Err(source) => {
@@ -77,13 +77,13 @@ pub fn measured_rates(
             }
         };
         if known.is_none() {
-            kept.devices.insert(key, rates);
+            cached.devices.insert(key, rates);
             changed = true;
         }
         found.rates.devices.insert(info.id.clone(), rates);
     }
     if let Some(path) = cache.filter(|_| changed)
-        && let Err(source) = kept.write(path)
+        && let Err(source) = cached.write(path)
     {
         let path = path.to_owned();
         found.notes.push(RatesNote::Unwritable { path, source });
@@ -91,7 +91,7 @@ pub fn measured_rates(
     found
 }
 
-/// What makes a device another one as to its rates.
+/// The cache key of a device: all properties that affect its rates.
 fn key(info: &DeviceInfo) -> String {
     let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
     let threads = number(info.threads.map(|threads| threads as u64));
@@ -104,15 +104,15 @@ fn key(info: &DeviceInfo) -> String {
     )
 }
 
-/// The file.
+/// The contents of the cache file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct Cached {
     kovar: String,
     devices: BTreeMap<String, DeviceRates>,
 }
 
-impl Default for Kept {
+impl Default for Cached {
     fn default() -> Self {
         Self {
             kovar: env!("CARGO_PKG_VERSION").to_owned(),
@@ -121,8 +121,8 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
-    /// What is in the file, if that makes sense to this version.
+impl Cached {
+    /// Reads the file; `None` if it is not valid for this version.
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = Vec::new();
         let file = File::open(path).ok()?;
@@ -130,12 +130,12 @@ impl Kept {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return None;
         }
-        let kept: Self = serde_json::from_slice(&bytes).ok()?;
-        let sound = kept.devices.values().all(DeviceRates::is_sound);
-        (sound && kept.kovar == Self::default().kovar).then_some(kept)
+        let cached: Self = serde_json::from_slice(&bytes).ok()?;
+        let sound = cached.devices.values().all(DeviceRates::is_sound);
+        (sound && cached.kovar == Self::default().kovar).then_some(cached)
     }
 
-    /// Puts a whole file in the place of one that is there.
+    /// Replaces the file atomically.
     fn write(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -146,7 +146,7 @@ impl Kept {
         let written = std::fs::write(&partial, text);
         let written = written.and_then(|()| std::fs::rename(&partial, path));
         written.inspect_err(|_| {
-            // The error that is told is that of writing.
+            // The error of writing is returned.
             let _ = std::fs::remove_file(&partial);
         })
     }
@@ -179,11 +179,13 @@ mod tests {
         }
     }
 
-    fn kept(devices: &[Arc<dyn Backend>], figure: f64) -> Kept {
-        let mut kept = Kept::default();
+    fn cached(devices: &[Arc<dyn Backend>], figure: f64) -> Cached {
+        let mut cached = Cached::default();
         let devices = devices.iter().map(|device| key(device.info()));
-        kept.devices.extend(devices.map(|key| (key, rates(figure))));
-        kept
+        cached
+            .devices
+            .extend(devices.map(|key| (key, rates(figure))));
+        cached
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
         let measured = first.rates.devices["cpu"];
         assert!(measured.is_sound(), "{measured:?}");
         assert!(measured.float_flops_per_ns.is_some() && measured.quantized_flops_per_ns.is_some());
-        let read = Kept::read(&path).unwrap();
+        let read = Cached::read(&path).unwrap();
         assert_eq!(read.devices[&key(devices[0].info())], measured);
         let second = measured_rates(&devices, Some(&path), false);
         assert_eq!(second.rates, first.rates);
@@ -216,8 +218,8 @@ mod tests {
         let path = folder.path().join("rates.json");
         let (one, two) = (cpu(1), cpu(2));
         assert_ne!(key(one[0].info()), key(two[0].info()));
-        let mut both = kept(&one, 1.0);
-        both.devices.append(&mut kept(&two, 2.0).devices);
+        let mut both = cached(&one, 1.0);
+        both.devices.append(&mut cached(&two, 2.0).devices);
         both.write(&path).unwrap();
         let found = measured_rates(&two, Some(&path), false);
         assert_eq!(found.rates.devices["cpu"], rates(2.0));
@@ -230,9 +232,9 @@ mod tests {
     fn a_damaged_or_foreign_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rates.json");
-        let good = kept(&cpu(1), 1.0);
+        let good = cached(&cpu(1), 1.0);
         good.write(&path).unwrap();
-        assert_eq!(Kept::read(&path), Some(good));
+        assert_eq!(Cached::read(&path), Some(good));
         let text = std::fs::read_to_string(&path).unwrap();
         for damaged in [
             text.replace(env!("CARGO_PKG_VERSION"), "0.0.9"),
@@ -248,13 +250,13 @@ mod tests {
             assert_ne!(damaged, text);
             std::fs::write(&path, &damaged).unwrap();
             assert_eq!(
-                Kept::read(&path),
+                Cached::read(&path),
                 None,
                 "{}",
                 &damaged[..damaged.len().min(200)]
             );
         }
-        assert_eq!(Kept::read(folder.path()), None);
+        assert_eq!(Cached::read(folder.path()), None);
     }
 
     #[test]
@@ -262,11 +264,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let in_the_way = folder.path().join("file");
         std::fs::write(&in_the_way, "").unwrap();
-        let kept = Kept::default();
-        assert!(kept.write(&in_the_way.join("rates.json")).is_err());
+        let cached = Cached::default();
+        assert!(cached.write(&in_the_way.join("rates.json")).is_err());
         let path = folder.path().join("rates.json");
         std::fs::create_dir(&path).unwrap();
-        assert!(kept.write(&path).is_err());
+        assert!(cached.write(&path).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// What `--logit-bias` says.
+/// A value of `--logit-bias`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bias {
     /// The tokens.
@@ -16,7 +16,7 @@ pub struct Bias {
 pub enum BiasOf {
     /// One, by its id.
     Token(u32),
-    /// Those that a text is made of.
+    /// Those of a text.
     Text(String),
 }
 
@@ -26,13 +26,15 @@ impl FromStr for Bias {
     fn from_str(text: &str) -> Result<Self, String> {
         let (of, bias) = match text.strip_prefix('"') {
             Some(quoted) => {
-                let (text, bias) = quoted.rsplit_once('"').ok_or("the text has no end quote")?;
+                let (text, bias) = quoted
+                    .rsplit_once('"')
+                    .ok_or("the closing quote is missing")?;
                 (BiasOf::Text(super::unescaped(text)?), bias)
             }
             None => {
                 let sign = text
                     .find(['+', '-'])
-                    .ok_or("there is no +X or -X behind the id")?;
+                    .ok_or("expected +X or -X after the id")?;
                 let (id, bias) = text.split_at(sign);
                 let id = id.parse();
                 let id =
@@ -43,12 +45,12 @@ impl FromStr for Bias {
         let value = bias
             .strip_prefix(['+', '-'])
             .and_then(|x| x.parse::<f32>().ok());
-        // A sign of its own is all that a number has.
+        // The sign was already removed, so a second one is invalid.
         let value = value.filter(|x| !x.is_nan() && x.is_sign_positive());
-        // Only what says so is infinite: a number beyond f32 is not a ban.
+        // Only `inf` is infinite: a number beyond f32 is an error.
         let says_infinite = bias.to_ascii_lowercase().contains("inf");
         let value = value.filter(|x| x.is_finite() || says_infinite);
-        let value = value.ok_or("expected + or - and a number of f32, or inf, behind the token")?;
+        let value = value.ok_or("expected + or - and a number of f32, or inf, after the token")?;
         let bias = if bias.starts_with('-') { -value } else { value };
         Ok(Self { of, bias })
     }

@@ -10,8 +10,8 @@ const UNITS: [(&str, u64); 9] = [
     ("g", 1_000_000_000),
 ];
 
-/// Reads a number of bytes, with K, M or G behind it for 10^3, 10^6 and 10^9, or KiB, MiB or GiB for
-/// 2^10, 2^20 and 2^30.
+/// Parses a number of bytes with an optional unit: K, M and G are 10^3, 10^6 and 10^9; KiB, MiB and
+/// GiB are 2^10, 2^20 and 2^30.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let mut units = UNITS.iter();
     let unit = units.find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));

@@ -9,29 +9,29 @@ use super::whole;
 use crate::diagnostics::{UsageError, note};
 use crate::format;
 
-/// Where the work is done.
+/// The devices to run on.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// The device to use, `cpu`, `gpu0`, ..; `kovar devices` lists them [default: cpu]. Several,
-    /// separated by commas, share the work as --place and --budget say: GPUs have no quantised
-    /// products and no attention, so models need the CPU beside them, `gpu0,cpu`. `cpu:portable` is a
-    /// CPU of fewer vector instructions.
+    /// The device to use, for example `cpu` or `gpu0`; `kovar devices` lists them [default: cpu].
+    /// Several devices, separated by commas, share the work; --place and --budget control how. GPUs
+    /// do not support quantised matrix products and attention, so models also need the CPU:
+    /// `gpu0,cpu`. `cpu:portable` is the CPU without special vector instructions.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 
-    /// Threads of the CPU [default: the cores that the program may use].
+    /// Number of CPU threads [default: the cores available to the program].
     #[arg(short, long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(1..=usize::MAX))]
     pub threads: Option<usize>,
 
-    /// Use these vector instructions at most: portable, avx2, avx512-vnni, neon [default: the
-    /// best that the CPU has].
+    /// Limit the vector instructions to this level: portable, avx2, avx512-vnni, neon [default: the
+    /// best that the CPU supports].
     #[arg(long, value_name = "LEVEL")]
     pub simd: Option<SimdLevel>,
 
-    /// Features that GPUs are not to use, each with a minus: -subgroups, -f16, -matrices, -all,
-    /// separated by commas.
+    /// GPU features to disable, separated by commas, each with a minus: -subgroups, -f16,
+    /// -matrices, -all.
     #[arg(long, value_name = "-NAME,..", allow_hyphen_values = true, default_value = "",
           hide_default_value = true, value_parser = Features::parse_masked)]
     pub gpu_features: Features,
@@ -48,13 +48,13 @@ impl DeviceArgs {
         }
     }
 
-    /// Warns of more threads than there are cores for, unless there are so many that it is an error.
+    /// Warns if there are more threads than cores, unless there are so many that it is an error.
     pub fn warn(&self) {
         let Some(threads) = self.threads else { return };
         let cores = std::thread::available_parallelism().map_or(threads, usize::from);
         if threads > cores && threads <= max_threads() {
             note(format_args!(
-                "warning: {} on {} wait for each other and are slower than {cores}",
+                "warning: {} on {} are slower than {cores}: they wait for each other",
                 format::plural(threads, "thread"),
                 format::plural(cores, "core"),
             ));
@@ -62,7 +62,7 @@ impl DeviceArgs {
     }
 }
 
-/// An error of making devices, as a usage error where the command line is to blame.
+/// Converts an error of opening devices to a usage error if the command line caused it.
 pub fn devices_error(error: DevicesError) -> anyhow::Error {
     match error {
         DevicesError::UnknownDevice { .. }

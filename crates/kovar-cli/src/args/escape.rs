@@ -1,9 +1,9 @@
-//! Escapes in texts on the command line.
+//! Escapes in command-line texts.
 
-/// `text` with its escapes replaced by what they stand for.
+/// `text` with its escapes replaced.
 ///
 /// # Errors
-/// Another escape than newline, tab and backslash.
+/// An escape other than newline, tab and backslash.
 pub fn unescaped(text: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -19,7 +19,7 @@ pub fn unescaped(text: &str) -> Result<String, String> {
             other => {
                 let escape = other.map_or(String::new(), String::from);
                 return Err(format!(
-                    r"`\{escape}` is no escape; \n is a newline, \t a tab, \\ a backslash"
+                    r"`\{escape}` is not an escape; \n is a newline, \t a tab, \\ a backslash"
                 ));
             }
         });

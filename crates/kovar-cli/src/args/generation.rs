@@ -5,37 +5,38 @@ use kovar::GenerateOptions;
 
 use super::{GrammarArgs, SamplingArgs, unescaped, whole};
 
-/// When text ends, and how it is reported.
+/// When text ends, and how it is printed.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Generation")]
 pub struct GenerationArgs {
-    /// The most tokens to generate; -1 goes on until the model ends the text or the context is
-    /// full [default: -1, of chat 1024 for each answer].
+    /// Maximum number of tokens to generate; -1 generates until the model ends the text or the
+    /// context is full [default: -1; chat: 1024 per answer].
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(-1..=i64::MAX))]
     pub max_tokens: Option<i64>,
 
-    /// End the text where this string comes up; may be given several times. \n is a newline, \t a
-    /// tab, \\ a backslash.
+    /// End the text at this string; may be given several times. \n is a newline, \t a tab, \\ a
+    /// backslash.
     #[arg(long, value_name = "STRING", value_parser = stop_string, allow_hyphen_values = true)]
     pub stop: Vec<String>,
 
-    /// Never choose the tokens by which the model ends a text, so that it goes on.
+    /// Never sample the tokens that end a text, so that it continues.
     #[arg(long)]
     pub ignore_eos: bool,
 
-    /// Go on where the text in FILE ended, if FILE is there, and save the text and the model's state
-    /// in it at the end. What was evaluated then is not evaluated again. A session fits only the
-    /// model, and the --cache-type, that it was made with. Chance begins anew.
-    #[arg(long, value_name = "FILE")]
-    pub session: Option<PathBuf>,
+    /// Continue the text that is saved in FILE, if FILE exists, and save the text and the model's
+    /// state in FILE at the end. Tokens that were already evaluated are not evaluated again. A
+    /// saved text can only be continued with the same model and --cache-type. The random numbers
+    /// start from --seed again.
+    #[arg(long, alias = "session", value_name = "FILE")]
+    pub saved: Option<PathBuf>,
 
-    /// Print one JSON object with text, tokens, finish reason, seed (null where it plays no part,
-    /// at --temp 0) and timings instead of the text; chat prints one for each message.
+    /// Print a JSON object with text, tokens, finish reason, seed (null at --temp 0, where it has
+    /// no effect) and timings instead of the text; chat prints one object per message.
     #[arg(long)]
     pub json: bool,
 
-    /// No statistics and notes on stderr.
+    /// Print no statistics and notes on stderr.
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -47,10 +48,10 @@ pub struct GenerationArgs {
 }
 
 impl GenerationArgs {
-    /// The options of the library; `max_tokens` is the limit if none is given, -1 is without one.
+    /// The options of the library; `max_tokens` is the default limit, -1 is no limit.
     ///
     /// # Errors
-    /// A grammar that cannot be read or is none.
+    /// A grammar that cannot be read or is invalid.
     pub fn options(&self, max_tokens: i64) -> anyhow::Result<GenerateOptions> {
         Ok(GenerateOptions {
             max_tokens: usize::try_from(self.max_tokens.unwrap_or(max_tokens)).ok(),
@@ -61,7 +62,7 @@ impl GenerationArgs {
     }
 }
 
-/// A stop string with its escapes replaced by what they stand for.
+/// A stop string with its escapes replaced.
 fn stop_string(text: &str) -> Result<String, String> {
     match text {
         "" => Err("a stop string cannot be empty".to_owned()),

@@ -6,37 +6,28 @@ use kovar::{Grammar, GrammarKind};
 use crate::diagnostics::UsageError;
 use crate::text_input;
 
-/// What the text must be.
+/// Constraints on the text.
 #[derive(Args, Debug, Clone)]
-#[command(next_help_heading = "Form of the text")]
+#[command(next_help_heading = "Constrained output")]
+#[group(multiple = false)]
 pub struct GrammarArgs {
-    /// Write JSON that satisfies this schema; @FILE reads it from a file.
+    /// Generate JSON that satisfies this schema; @FILE reads the schema from a file.
     #[arg(
         short = 'j',
         long,
         value_name = "SCHEMA|@FILE",
-        group = "form",
         allow_hyphen_values = true
     )]
     pub json_schema: Option<String>,
 
-    /// Write a text that the whole of this regular expression matches; @FILE reads it from a file.
-    #[arg(
-        long,
-        value_name = "REGEX|@FILE",
-        group = "form",
-        allow_hyphen_values = true
-    )]
+    /// Generate text that matches this regular expression as a whole; @FILE reads the expression
+    /// from a file.
+    #[arg(long, value_name = "REGEX|@FILE", allow_hyphen_values = true)]
     pub regex: Option<String>,
 
-    /// Write a text of this context-free grammar, in the dialect of Lark that llguidance reads;
-    /// @FILE reads it from a file.
-    #[arg(
-        long,
-        value_name = "GRAMMAR|@FILE",
-        group = "form",
-        allow_hyphen_values = true
-    )]
+    /// Generate text of this context-free grammar, in llguidance's dialect of Lark; @FILE reads the
+    /// grammar from a file.
+    #[arg(long, value_name = "GRAMMAR|@FILE", allow_hyphen_values = true)]
     pub grammar: Option<String>,
 }
 
@@ -44,7 +35,7 @@ impl GrammarArgs {
     /// The grammar, if one is given.
     ///
     /// # Errors
-    /// Its file cannot be read; a usage error that names the option if it is none.
+    /// Its file cannot be read; a usage error that names the option if it is invalid.
     pub fn grammar(&self) -> anyhow::Result<Option<Grammar>> {
         let given = [
             ("--json-schema", GrammarKind::JsonSchema, &self.json_schema),

@@ -1,8 +1,8 @@
-//! Tokens on the command line.
+//! Token ids on the command line.
 
 use std::str::FromStr;
 
-/// Ids as a user writes them.
+/// A list of token ids.
 #[derive(Debug, Clone)]
 pub struct TokenIds(pub Vec<u32>);
 
@@ -15,7 +15,7 @@ impl FromStr for TokenIds {
             .filter(|word| !word.is_empty());
         let ids = words.map(|word| {
             let id = word.parse::<u32>();
-            id.map_err(|_| format!("`{word}` is not a token id, a whole number from 0 on"))
+            id.map_err(|_| format!("`{word}` is not a token id (a whole number of at least 0)"))
         });
         let ids = ids.collect::<Result<Vec<u32>, String>>()?;
         if ids.is_empty() {

@@ -10,7 +10,7 @@ use kovar::{Backend, DType, ModelOptions};
 
 use super::{DeviceArgs, PlacementArgs, devices_error, whole};
 
-/// A model of the user's, or an embedded one.
+/// A model file or folder, or an embedded model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     /// An embedded story model.
@@ -36,31 +36,31 @@ impl fmt::Display for ModelSource {
     }
 }
 
-/// Which model.
+/// The model.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// The model: a GGUF file, the folder of a Hugging Face model, the safetensors file of an RWKV-7
-    /// with its vocabulary beside it, or `llama-stories` or `rwkv7-stories` for the small ones that
-    /// are part of this program.
+    /// The model: a GGUF file, the folder of a Hugging Face model, the safetensors file of an
+    /// RWKV-7 model with its vocabulary beside it, or `llama-stories` or `rwkv7-stories` for the
+    /// small embedded models.
     #[arg(short, long, value_name = "FILE", default_value = Demo::LlamaStories.name())]
     pub model: ModelSource,
 }
 
-/// Which model, and how it is loaded.
+/// The model, and how it is loaded.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Model")]
 pub struct RunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
 
-    /// Tokens that the context holds [default: what the model was trained for, at most 4096]. That
-    /// of a recurrent model (RWKV) has no end.
+    /// Size of the context in tokens [default: the size that the model was trained for, at most
+    /// 4096]. The context of a recurrent model (RWKV) is unlimited.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(1u32..=1 << 24))]
     pub ctx: Option<u32>,
 
-    /// Number type of the keys and values in the context: f32, f16, bf16 or q8_0.
+    /// Number type of the cached keys and values: f32, f16, bf16 or q8_0.
     #[arg(long, value_name = "DTYPE", default_value = "f16", value_parser = cache_type)]
     pub cache_type: DType,
 
@@ -70,7 +70,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub placement: PlacementArgs,
 
-    /// Tokens whose logits a step gives, as far as budgets are concerned.
+    /// Maximum number of tokens whose logits a step gives; memory budgets reserve space for them.
     #[arg(skip = 1usize)]
     pub logit_rows: usize,
 }
@@ -79,7 +79,7 @@ impl RunArgs {
     /// The devices.
     ///
     /// # Errors
-    /// A device that does not exist or cannot be made.
+    /// A device that does not exist or cannot be opened.
     pub fn devices(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         kovar::devices(&self.device.options()).map_err(devices_error)
     }
@@ -101,7 +101,10 @@ impl RunArgs {
     }
 }
 
-/// Reads the number type of the keys and values in a context.
+/// The dtypes that a cache may have.
+const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
+
+/// Parses the number type of cached keys and values.
 pub fn cache_type(name: &str) -> Result<DType, String> {
     let dtype = name.parse::<DType>().ok();
     dtype

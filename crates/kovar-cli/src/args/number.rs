@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// A parser of whole numbers in `range`, whose messages say what the range is. An option with it
-/// needs `allow_negative_numbers`, lest a number below 0 be taken for an option.
+/// A parser of whole numbers in `range`, whose error messages state the range. Its option needs
+/// `allow_negative_numbers`, so that a negative number is not parsed as an option.
 pub fn whole<T: TryFrom<i128>>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_outside_its_range_is_told_the_nearer_end() {
+    fn the_error_of_a_number_outside_the_range_names_the_nearer_end() {
         let small = whole(1u8..=9);
         assert_eq!(small("9"), Ok(9));
         assert_eq!(small("+1"), Ok(1));

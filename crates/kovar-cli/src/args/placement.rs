@@ -7,57 +7,59 @@ use kovar::{Backend, DeviceKind, Graph, Policy, Storage, StorageKind};
 use super::{RatesArgs, bytes, whole};
 use crate::diagnostics::{UsageError, note};
 
-/// How the work is shared by several devices.
+/// How several devices share the work.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Placement")]
 pub struct PlacementArgs {
-    /// Keep the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE, and do
-    /// there what reads or writes them: `--place 'blk.*.ffn_*=cpu'`. The first match counts.
+    /// Place the tensors whose names match PATTERN (`*` any characters, `?` one) on DEVICE,
+    /// together with the operations that use them: `--place 'blk.*.ffn_*=cpu'`. The first match
+    /// applies.
     #[arg(long, value_name = "PATTERN=DEVICE", value_parser = assignment)]
     pub place: Vec<(String, String)>,
 
-    /// Keep the first N layers on the first device that is not a CPU, the rest on the CPU.
+    /// Place the first N layers on the first device that is not a CPU, the rest on the CPU.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0u32..=4096))]
     pub gpu_layers: Option<u32>,
 
-    /// Ask DEVICE for at most SIZE of memory (`6GiB`, `500MiB`): layers that do not fit go to the
-    /// next device.
+    /// Limit the memory on DEVICE to SIZE (`6GiB`, `500MiB`): layers that do not fit go to the next
+    /// device.
     #[arg(long, value_name = "DEVICE=SIZE", value_parser = budget)]
     pub budget: Vec<(String, u64)>,
 
-    /// Keep the weights that match PATTERN in host memory: they cross to their device layer by layer
-    /// in every step [default pattern: all].
+    /// Keep the weights that match PATTERN in host memory and upload them to their device layer by
+    /// layer in every step [default pattern: all].
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true,
           default_missing_value = "*")]
     pub stream: Vec<String>,
 
-    /// Tokens of a prompt that go through the devices together; with layers on several GPUs, fewer
-    /// keep all of them busy [default: 512].
+    /// Number of prompt tokens that go through the devices together. With layers on several GPUs, a
+    /// smaller number keeps all of them busy [default: 512].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1u32..=512))]
     pub micro_batch: Option<u32>,
 
-    /// Prefer a kind of device: cpu, gpu or auto, whichever is estimated faster.
+    /// Kind of device to prefer: cpu, gpu, or auto for the one that is estimated to be faster.
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub policy: Kind,
 
-    /// Products, convolutions and attention of fewer operations stay on the CPU.
+    /// Run matrix products, convolutions and attention with fewer than N floating-point operations
+    /// on the CPU.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_matmul_ops: u64,
 
-    /// Other operations with results of fewer elements stay on the CPU.
+    /// Run other operations whose results have fewer than N elements on the CPU.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_elements: usize,
 
-    /// Fail if a --place cannot be followed, or it or a --stream matches nothing, instead of a
-    /// warning.
+    /// Fail instead of printing a warning if a --place cannot be followed, or if a --place or
+    /// --stream matches nothing.
     #[arg(long)]
     pub strict: bool,
 
-    /// Run every operation by itself, even where a device has one kernel for several.
+    /// Run every operation separately, even if a device has one kernel for several operations.
     #[arg(long)]
     pub no_fusion: bool,
 
-    /// Verify every plan before it is used.
+    /// Verify every plan before using it.
     #[arg(long)]
     pub check_plan: bool,
 
@@ -68,7 +70,7 @@ pub struct PlacementArgs {
 /// A kind of device to prefer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Whichever is estimated faster.
+    /// The one that is estimated to be faster.
     #[default]
     Auto,
     /// The CPU.
@@ -78,10 +80,10 @@ pub enum Kind {
 }
 
 impl PlacementArgs {
-    /// Where weights and caches are.
+    /// The devices of weights and caches.
     ///
     /// # Errors
-    /// A device that is none of `devices`.
+    /// A device that is not one of `devices`.
     pub fn homes(&self, devices: &[Arc<dyn Backend>]) -> anyhow::Result<Homes> {
         let ids = || DeviceId::all(devices.len()).zip(devices);
         let named = |name: &str| {
@@ -128,8 +130,8 @@ impl PlacementArgs {
             .fold(homes, |homes, pattern| homes.stream(pattern)))
     }
 
-    /// Tells of what has no effect: patterns that match nothing in `graphs`, a preference for a kind
-    /// of device that is not among `devices`.
+    /// Warns about options without effect: patterns that match nothing in `graphs`, and a
+    /// preference for a kind of device that is not among `devices`.
     ///
     /// # Errors
     /// A usage error for a pattern, with --strict.
@@ -164,12 +166,12 @@ impl PlacementArgs {
         }
         let is_cpu = |device: &Arc<dyn Backend>| device.info().kind == DeviceKind::Cpu;
         if self.policy == Kind::Gpu && devices.iter().all(is_cpu) && !quiet {
-            note("warning: --policy gpu has no effect, there is no GPU among the devices in use");
+            note("warning: --policy gpu has no effect: there is no GPU among the devices in use");
         }
         Ok(())
     }
 
-    /// How graphs are compiled for `devices`.
+    /// The policy for compiling graphs for `devices`.
     pub fn policy(&self, devices: &[Arc<dyn Backend>]) -> Policy {
         let mut policy = Policy::default();
         if devices.len() > 1 {

@@ -7,12 +7,12 @@ use kovar::{Backend, measured_rates, rates_cache};
 use crate::diagnostics::note;
 use crate::progress;
 
-/// Where the rates of the devices come from.
+/// The source of the device speeds.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RatesArgs {
-    /// How fast the devices are taken to be: cached, as measured once on this machine and kept in
-    /// the user's cache folder; measured, anew; fixed, of usual devices. It matters where several
-    /// devices share the work.
+    /// Source of the device speeds that decide how several devices share the work: cached (measured
+    /// once and stored in the user's cache folder), measured (measured again) or fixed (typical
+    /// values).
     #[arg(long, value_name = "FROM", default_value = "cached")]
     rates: RatesFrom,
 }
@@ -20,24 +20,24 @@ pub struct RatesArgs {
 /// A source of rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum RatesFrom {
-    /// Measured once.
+    /// Measured once and cached.
     #[default]
     Cached,
-    /// Measured anew.
+    /// Measured again.
     Measured,
-    /// Nothing is measured.
+    /// Typical values, not measured.
     Fixed,
 }
 
 impl RatesArgs {
-    /// The rates of `devices`. Tells of what went wrong with them.
+    /// The rates of `devices`. Prints a note for each problem.
     pub fn of(&self, devices: &[Arc<dyn Backend>]) -> Rates {
         if self.rates == RatesFrom::Fixed {
             return Rates::default();
         }
-        let spinner = progress::spinner("measuring the rates of the devices".to_owned());
-        let anew = self.rates == RatesFrom::Measured;
-        let measured = measured_rates(devices, rates_cache().as_deref(), anew);
+        let spinner = progress::spinner("measuring the speed of the devices".to_owned());
+        let measure_again = self.rates == RatesFrom::Measured;
+        let measured = measured_rates(devices, rates_cache().as_deref(), measure_again);
         spinner.finish_and_clear();
         for problem in &measured.notes {
             note(format_args!("note: {problem}"));

@@ -7,48 +7,48 @@ use kovar::{SamplerError, SamplerParams, Tokenizer};
 use super::{Bias, BiasOf, unescaped, whole};
 use crate::diagnostics::UsageError;
 
-/// How the next token is chosen. Defaults are the library's.
+/// How the next token is sampled. The defaults are the library's.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// Temperature: below 1 the likely tokens gain, above 1 the unlikely ones; 0 always takes the
-    /// likeliest (greedy).
+    /// Temperature: values below 1 favour likely tokens, values above 1 unlikely ones; 0 always
+    /// takes the most likely token (greedy).
     #[arg(long, value_name = "T", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().temperature)]
     pub temp: f32,
 
-    /// Choose among the K likeliest tokens; 0 is all.
+    /// Keep the K most likely tokens; 0 keeps all.
     #[arg(long, value_name = "K", allow_negative_numbers = true,
           value_parser = whole(0..=u32::MAX), default_value_t = SamplerParams::default().top_k)]
     pub top_k: u32,
 
-    /// Choose among the likeliest tokens whose probabilities add up to P; 1 is all.
+    /// Keep the most likely tokens whose probabilities add up to P; 1 keeps all.
     #[arg(long, value_name = "P", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().top_p)]
     pub top_p: f32,
 
-    /// Leave out tokens less likely than P times the likeliest; 0 leaves out none.
+    /// Drop tokens less likely than P times the most likely one; 0 drops none.
     #[arg(long, value_name = "P", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().min_p)]
     pub min_p: f32,
 
-    /// Make tokens that came up lately less likely, by this factor; 1 is off.
+    /// Make recent tokens less likely by this factor; 1 is off.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().repetition_penalty)]
     pub repeat_penalty: f32,
 
-    /// How many tokens back the three penalties look.
+    /// Number of recent tokens for the repeat, frequency and presence penalties.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(0..=usize::MAX),
           default_value_t = SamplerParams::default().repeat_last_n)]
     pub repeat_last_n: usize,
 
-    /// Lower a token's logit by X for each time that it came up lately; 0 is off.
+    /// Lower a token's logit by X for each recent occurrence; 0 is off.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().frequency_penalty)]
     pub frequency_penalty: f32,
 
-    /// Lower a token's logit by X if it came up lately; 0 is off.
+    /// Lower a token's logit by X if it occurred recently; 0 is off.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().presence_penalty)]
     pub presence_penalty: f32,
@@ -59,72 +59,72 @@ pub struct SamplingArgs {
           default_value_t = SamplerParams::default().top_n_sigma)]
     pub top_n_sigma: f32,
 
-    /// Choose among the tokens whose surprise is nearest to the expected one, until their
-    /// probabilities add up to P; 1 is all.
+    /// Keep the tokens whose surprise is nearest to the expected one, until their probabilities add
+    /// up to P; 1 keeps all.
     #[arg(long = "typical", visible_alias = "typical-p", value_name = "P",
           allow_negative_numbers = true, default_value_t = SamplerParams::default().typical_p)]
     pub typical_p: f32,
 
-    /// Drop the likely tokens but the least likely of them with the probability P; 0 is off.
+    /// With probability P, drop all likely tokens except the least likely of them (XTC); 0 is off.
     #[arg(long, value_name = "P", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().xtc_probability)]
     pub xtc_probability: f32,
 
-    /// The probability that makes a token likely for --xtc-probability; above 0.5 none is.
+    /// Minimum probability of a likely token for --xtc-probability; XTC is off above 0.5.
     #[arg(long, value_name = "P", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().xtc_threshold)]
     pub xtc_threshold: f32,
 
-    /// Make tokens less likely that would continue a repeated sequence (DRY): by X at the allowed
+    /// Lower the logit of tokens that would continue a repeated sequence (DRY), by X at the allowed
     /// length; 0 is off.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().dry_multiplier)]
     pub dry_multiplier: f32,
 
-    /// The factor by which each further token of the sequence raises --dry-multiplier.
+    /// Factor by which each further token of the sequence increases the DRY penalty.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().dry_base)]
     pub dry_base: f32,
 
-    /// How long a sequence may be repeated without being made less likely.
+    /// Length from which repeated sequences are penalised by DRY.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(0..=usize::MAX),
           default_value_t = SamplerParams::default().dry_allowed_length)]
     pub dry_allowed_length: usize,
 
-    /// How many tokens back DRY looks.
+    /// Number of recent tokens for DRY.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(0..=usize::MAX),
           default_value_t = SamplerParams::default().dry_penalty_last_n)]
     pub dry_penalty_last_n: usize,
 
-    /// A text across which nothing counts as repeated; may be given several times, in place of
-    /// the default ones: a newline, `:`, `"` and `*`. `none` is none.
+    /// Text at which repeated sequences end (DRY); may be given several times and replaces the
+    /// defaults: a newline, `:`, `"` and `*`. `none` is no text.
     #[arg(long, value_name = "STRING", value_parser = unescaped, allow_hyphen_values = true)]
     pub dry_sequence_breaker: Vec<String>,
 
-    /// Hold the surprise of the text near --mirostat-ent, by version 1 or 2 of Mirostat; 0 is off.
-    /// In place of top-n-sigma, top-k, typical, top-p, min-p and XTC.
+    /// Keep the surprise of the text near --mirostat-ent, with version 1 or 2 of Mirostat; 0 is
+    /// off. Replaces top-n-sigma, top-k, typical, top-p, min-p and XTC.
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0,
           value_parser = whole(0u8..=2))]
     pub mirostat: u8,
 
-    /// The surprise that Mirostat aims at, in bits.
+    /// Target surprise of Mirostat, in bits.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().mirostat_tau)]
     pub mirostat_ent: f32,
 
-    /// How much of its error Mirostat makes good at each token.
+    /// Learning rate of Mirostat.
     #[arg(long, value_name = "X", allow_negative_numbers = true,
           default_value_t = SamplerParams::default().mirostat_eta)]
     pub mirostat_lr: f32,
 
-    /// Add to the logit of a token, by id (15+2.5, 15-inf) or of each token of a text in quotes
-    /// ('" sad"-4'); -inf bans it, +inf takes it before all others. May be given several times.
+    /// Add X to the logit of a token, given by id (15+2.5, 15-inf), or of each token of a quoted
+    /// text ('" sad"-4'); -inf bans the token, +inf forces it. May be given several times.
     #[arg(short = 'l', long, value_name = "TOKEN+X", allow_hyphen_values = true)]
     pub logit_bias: Vec<Bias>,
 
-    /// Seed of the random numbers; the same seed gives the same text, -1 is a new one each
+    /// Seed of the random numbers; the same seed gives the same text. -1 takes a new seed each
     /// time.
     #[arg(
         short,
@@ -136,12 +136,12 @@ pub struct SamplingArgs {
     pub seed: Seed,
 }
 
-/// Where the random numbers begin.
+/// The seed of the random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
-    /// Somewhere else each time.
+    /// A new one each time.
     Random,
-    /// There.
+    /// This one.
     Fixed(u64),
 }
 
@@ -154,14 +154,14 @@ impl FromStr for Seed {
         }
         let seed = whole(0..=u64::MAX)(text);
         seed.map(Self::Fixed)
-            .map_err(|rule| format!("{rule}, or -1 for a new one"))
+            .map_err(|rule| format!("{rule}, or -1 for a new seed"))
     }
 }
 
 impl Seed {
     fn value(self) -> u64 {
         match self {
-            // 32 bits, so that JSON readers that know only doubles keep it whole.
+            // 32 bits, so that JSON readers with doubles read it exactly.
             Self::Random => rand::random::<u32>().into(),
             Self::Fixed(seed) => seed,
         }
@@ -172,7 +172,7 @@ impl SamplingArgs {
     /// The parameters of the library, with a seed.
     ///
     /// # Errors
-    /// A usage error that names the option whose value is out of its range.
+    /// A usage error that names the option whose value is out of range.
     pub fn params(&self) -> Result<SamplerParams, UsageError> {
         let params = SamplerParams {
             temperature: self.temp,
@@ -216,13 +216,11 @@ impl SamplingArgs {
             Err(error) => Err(UsageError::new(error.to_string())),
         }
     }
-}
 
-impl SamplingArgs {
-    /// Adds to `params` what is said in texts, as the tokens of `tokenizer`.
+    /// Adds the options that depend on `tokenizer` to `params`: logit biases and DRY breakers.
     ///
     /// # Errors
-    /// A usage error for a token that is not there, or a text without tokens.
+    /// A usage error for a token that does not exist, or a text without tokens.
     pub fn add_tokens(
         &self,
         params: &mut SamplerParams,

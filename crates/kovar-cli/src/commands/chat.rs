@@ -11,25 +11,25 @@ use serde::Serialize;
 use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, note, with_causes};
 use crate::interrupt::Interrupt;
-use crate::session::SessionFile;
-use crate::stream::{Timings, finish_name, statistics, stream, tell_cut, told_seed};
+use crate::saved_file::SavedFile;
+use crate::stream::{Timings, finish_name, reported_seed, statistics, stream, warn_cut};
 use crate::{format, hints, load, output, text_input};
 
-/// Talk with a model.
+/// Chat with a model.
 ///
-/// Sends what you write through the chat template of the model's file. Without a message a
-/// conversation begins: one line is one message. /reset forgets it, /help lists the commands, /exit
-/// or Ctrl-D leaves, Ctrl-C stops an answer. Lines may also come from a pipe: then the exit code is
-/// 1 if a message failed or could not be saved, and --json prints one object for each message, with its error if it
-/// failed.
+/// Formats the messages with the chat template of the model's file. Without MESSAGE, starts a
+/// conversation in which each line is a message. /reset clears the conversation, /help lists the
+/// commands, /exit or Ctrl-D ends the program, Ctrl-C stops an answer. Lines may also come from a
+/// pipe: the exit code is then 1 if a message failed or could not be saved, and --json prints one
+/// object per message, with the error if it failed.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Chat {
-    /// One message to answer, and no conversation; `-` reads it from stdin.
+    /// Answer this message and exit; `-` reads it from stdin.
     #[arg(value_name = "MESSAGE")]
     message: Option<String>,
 
-    /// Instructions that the conversation begins with.
+    /// Instructions at the beginning of the conversation.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
 
@@ -45,13 +45,13 @@ Examples:
   kovar chat -m model.gguf
   kovar chat -m model.gguf --system \"Answer in one sentence.\" --temp 0.3
   kovar chat -m model.gguf \"What is the capital of France?\"
-  kovar chat -m model.gguf --session talk.kovar
+  kovar chat -m model.gguf --saved talk.kovar
   git diff | kovar chat -m model.gguf --system \"Describe this change.\" -";
 
 const COMMANDS: &str =
-    "/reset forgets the conversation, /help tells this, /exit or /quit (or Ctrl-D) leaves";
+    "/reset clears the conversation, /help shows this line, /exit, /quit or Ctrl-D ends the chat";
 
-/// The most tokens of an answer if no limit is given: a small model may never end one by itself.
+/// The default of --max-tokens for an answer: a small model may never end an answer.
 const MAX_TOKENS: i64 = 1024;
 
 #[derive(Serialize)]
@@ -81,8 +81,8 @@ impl Chat {
         let mut options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
-        // Before anything that takes time.
-        let session = SessionFile::new(self.generation.session.as_deref())?;
+        // Before anything that takes long.
+        let saved_file = SavedFile::new(self.generation.saved.as_deref())?;
         let file = load::open(&self.run.model.model)?;
         let message = match self.message.as_deref() {
             None => None,
@@ -99,21 +99,21 @@ impl Chat {
             .sampling
             .add_tokens(&mut sampling, &model.tokenizer)?;
         if !self.generation.quiet {
-            load::tell_endless(&model.model, &self.run);
+            load::note_endless(&model.model, &self.run);
         }
         let kind = model.template()?.kind();
         options
             .stop
             .extend(kind.stop_strings().iter().map(|&stop| stop.to_owned()));
-        self.tell_of_template(kind);
-        let messages = session.restore_messages(&mut model)?;
+        self.note_template(kind);
+        let messages = saved_file.restore_messages(&mut model)?;
         let mut conversation = Conversation {
             chat: &self,
             interrupt,
             model,
             options,
             sampling,
-            session,
+            saved_file,
             messages: messages.unwrap_or_default(),
         };
         conversation.instruct();
@@ -130,27 +130,27 @@ impl Chat {
         }
     }
 
-    fn tell_of_template(&self, kind: TemplateKind) {
+    fn note_template(&self, kind: TemplateKind) {
         if self.generation.quiet {
             return;
         }
         if kind != TemplateKind::Source {
             note(format_args!(
-                "note: the file has no chat template, falling back to {kind}"
+                "note: the file has no chat template; using {kind}"
             ));
         }
         if let ModelSource::Demo(demo) = self.run.model.model {
             note(format_args!(
-                "note: {demo} only knows how to tell stories; -m takes a model that can chat"
+                "note: {demo} can only tell stories; choose a chat model with -m"
             ));
         }
     }
 }
 
-/// What became of a message that was answered.
+/// The result of an answered message.
 struct Answer {
     finish: FinishReason,
-    /// Whether the conversation with it was saved.
+    /// Whether the conversation was saved with the answer.
     saved: anyhow::Result<()>,
 }
 
@@ -160,7 +160,7 @@ struct Conversation<'a> {
     model: LanguageModel,
     options: GenerateOptions,
     sampling: SamplerParams,
-    session: SessionFile,
+    saved_file: SavedFile,
     messages: Vec<Message>,
 }
 
@@ -170,7 +170,7 @@ impl Conversation<'_> {
         self.instruct();
     }
 
-    /// Lets the conversation begin with the instructions that were given, if any were.
+    /// Puts the instructions of --system, if given, at the beginning of the conversation.
     fn instruct(&mut self) {
         if let Some(text) = &self.chat.system {
             let first = self.messages.first();
@@ -215,7 +215,7 @@ impl Conversation<'_> {
                 Ok("/reset") => {
                     self.reset();
                     if !self.chat.generation.quiet {
-                        note("the conversation is forgotten");
+                        note("the conversation is cleared");
                     }
                 }
                 Ok(command) if command.starts_with('/') => {
@@ -238,12 +238,12 @@ impl Conversation<'_> {
         })
     }
 
-    /// Answers one message of a conversation; `false` if that fails. That it doesn't fit, say, does
-    /// not end the conversation.
+    /// Answers a message of a conversation; `false` if that fails. Most errors, such as a full
+    /// context, do not end the conversation.
     fn turn(&mut self, message: &str) -> anyhow::Result<bool> {
         match self.answer(message) {
             Ok(Answer { saved: Ok(()), .. }) => Ok(true),
-            // The message has its answer.
+            // The message was answered, so this is not its failure.
             Ok(Answer {
                 saved: Err(error), ..
             }) => {
@@ -258,7 +258,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Tells that a message of a conversation could not be answered.
+    /// Reports that a message of a conversation could not be answered.
     fn fail(&self, message: &str, error: &anyhow::Error) -> anyhow::Result<()> {
         let error = with_causes(error);
         note(format_args!("error: {error}"));
@@ -272,11 +272,11 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Answers `message` and adds both to the conversation; if it fails, neither.
+    /// Answers `message` and adds both to the conversation; after an error, neither is added.
     fn answer(&mut self, message: &str) -> anyhow::Result<Answer> {
         let args = &self.chat.generation;
         if !args.quiet {
-            load::tell_lost_bytes(&self.model.tokenizer, message);
+            load::warn_lost_bytes(&self.model.tokenizer, message);
         }
         self.messages.push(Message::new("user", message));
         let (model, messages) = (&mut self.model, &self.messages);
@@ -296,12 +296,14 @@ impl Conversation<'_> {
         } else if !args.quiet {
             note(statistics(&generation, &self.sampling));
         }
-        tell_cut(&generation, &self.options);
+        warn_cut(&generation, &self.options);
         self.messages
             .push(Message::new("assistant", generation.text));
         Ok(Answer {
             finish: generation.finish,
-            saved: self.session.save_messages(&mut self.model, &self.messages),
+            saved: self
+                .saved_file
+                .save_messages(&mut self.model, &self.messages),
         })
     }
 
@@ -312,7 +314,7 @@ impl Conversation<'_> {
             text: &generation.text,
             tokens: &generation.tokens,
             finish_reason: finish_name(&generation.finish),
-            seed: told_seed(&self.sampling),
+            seed: reported_seed(&self.sampling),
             timings: Timings::of(generation),
         })
     }

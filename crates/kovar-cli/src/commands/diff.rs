@@ -15,35 +15,34 @@ use crate::args::{PlacementArgs, RunArgs, TokenIds};
 use crate::diagnostics::UsageError;
 use crate::{format, load, output};
 
-/// The most that is kept of the first run, in bytes.
+/// The maximum size of the recorded results of the first run, in bytes.
 const MAX_KEPT: usize = 2 << 30;
 
-/// Errors of two results that are within an NMSE of the exact one on opposite sides add up to
-/// twice its root.
+/// Factor on the NMSE limit: if two results deviate from the exact one by up to the limit, in
+/// opposite directions, their difference has up to 4 times the NMSE.
 const BOTH: f64 = 4.0;
 
 /// Find the first operation whose results differ between two devices.
 ///
-/// Runs a step of the tokens on each, operation by operation, and compares what each operation
-/// writes, also in caches and states. On the devices of --b each operation works on the results of
-/// --a, so roundings do not add up over the layers and an operation differs by its own doing.
-/// Differences are normalised mean square errors (NMSE). An operation fails above four times the
-/// limit that test-ops holds it to: by how much two results differ that are as far from the exact
-/// one as they may be, on opposite sides. Exit code 1 if one fails. Placement options are for --b;
-/// on --a everything is where it is without them.
+/// Runs a step of the tokens on both, operation by operation, and compares everything that each
+/// operation writes, including caches and states. On the devices of --b, each operation takes the
+/// results of --a as inputs, so rounding errors do not accumulate over the layers. Differences are
+/// normalised mean square errors (NMSE). An operation fails above four times its limit in test-ops,
+/// which is the largest difference of two results within the limit. The exit code is 1 if an
+/// operation fails. Placement options apply to --b only.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Diff {
-    /// The devices that are taken to be right, as --device takes them.
+    /// The reference devices, as for --device.
     #[arg(long, value_name = "DEVICES")]
     a: String,
 
-    /// The devices to compare with them.
+    /// The devices to compare with the reference.
     #[arg(long, value_name = "DEVICES")]
     b: String,
 
-    /// Token ids, separated by commas or spaces; `kovar tokenize` makes them. At most 512, of which
-    /// those of the first step run.
+    /// Token ids, separated by commas or spaces; `kovar tokenize` prints them. At most 512; only
+    /// the first step is run.
     #[arg(
         long,
         value_name = "IDS",
@@ -52,7 +51,7 @@ pub struct Diff {
     )]
     ids: TokenIds,
 
-    /// Show every operation, not only the first that fails.
+    /// Show every operation, not only the first failure.
     #[arg(long)]
     all: bool,
 
@@ -73,7 +72,7 @@ Examples:
 #[derive(Debug, Serialize)]
 struct Report {
     operations: usize,
-    /// The first result that fails, or with --all every result.
+    /// The first failed result, or with --all every result.
     differences: Vec<Difference>,
     failed: bool,
 }
@@ -93,27 +92,29 @@ struct Difference {
     failed: bool,
 }
 
-/// What the nodes of a step wrote, by their index: elements row-major as their dtype stores them.
+/// The values that the nodes of a step wrote, by node index: row-major elements in the form of
+/// their dtype.
 type Written = HashMap<usize, Vec<Vec<u8>>>;
 
-/// Looks at a node of a segment that ran.
-type Look<'l> = dyn FnMut(&ObservedSegment<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
+/// Inspects a node of a segment after its run.
+type Look<'l> = dyn FnMut(&Evaluated<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
 
 impl Diff {
     /// Runs the command.
     ///
     /// # Errors
-    /// A model that cannot be loaded or run on one of the devices, runs of different operations.
+    /// A model that cannot be loaded or run on one of the devices, or runs with different
+    /// operations.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         let n_tokens = self.ids.0.len();
         if n_tokens > 512 {
             return Err(UsageError::new("--ids takes at most 512 tokens").into());
         }
         if self.run.device.device.is_some() {
-            let message = "--a and --b say which devices to use, not --device";
+            let message = "--device cannot be used here: --a and --b select the devices";
             return Err(UsageError::new(message).into());
         }
-        // What a cache does not need is not worth comparing.
+        // Unused cache rows need not be compared.
         self.run.ctx = self.run.ctx.or(u32::try_from(n_tokens).ok());
         let report = self.compare(self.record()?)?;
         if self.json {
@@ -124,7 +125,7 @@ impl Diff {
         Ok(report.exit_code())
     }
 
-    /// Runs the step on the devices that are right.
+    /// Runs the step on the reference devices.
     fn record(&self) -> anyhow::Result<Written> {
         let mut args = self.run.clone();
         args.placement = PlacementArgs::default();
@@ -135,7 +136,7 @@ impl Diff {
             kept += values.iter().map(Vec::len).sum::<usize>();
             if kept > MAX_KEPT {
                 let max = format::bytes(MAX_KEPT as u64);
-                bail!("what the operations write takes more than {max}; give fewer --ids");
+                bail!("the results of the operations need more than {max}; pass fewer --ids");
             }
             written.insert(index_of(evaluated)?, values);
             Ok(())
@@ -143,7 +144,7 @@ impl Diff {
         Ok(written)
     }
 
-    /// Runs the step on the other devices, each operation on what was written before.
+    /// Runs the step on the other devices, each operation on the recorded results.
     fn compare(&self, mut right: Written) -> anyhow::Result<Report> {
         let mut report = Report {
             operations: 0,
@@ -198,7 +199,7 @@ impl Report {
     }
 }
 
-/// Runs a step on `devices`, node by node.
+/// Runs a step on `devices`, node by node, and calls `look` after each node.
 fn observe(
     mut args: RunArgs,
     devices: &str,
@@ -206,7 +207,7 @@ fn observe(
     look: &mut Look<'_>,
 ) -> anyhow::Result<()> {
     args.device.device = Some(devices.to_owned());
-    // Both runs take the same step.
+    // Both runs must use the same step.
     args.placement.micro_batch = None;
     let file = load::open(&args.model.model)?;
     let mut model = load::model(file, &args)?;
@@ -228,13 +229,13 @@ fn observe(
     }
 }
 
-/// The index of the node of an observed segment, which has one.
-fn index_of(evaluated: &ObservedSegment<'_>) -> anyhow::Result<usize> {
+/// The index of the only node of an observed segment.
+fn index_of(evaluated: &Evaluated<'_>) -> anyhow::Result<usize> {
     let node = evaluated.nodes().first().map(|id| id.index());
     node.context("a segment has no operation")
 }
 
-/// The elements of what a node wrote, row-major.
+/// The row-major elements of a value that a node wrote.
 fn elements(node: NodeRef<'_>, value: &Value, bytes: &[u8]) -> anyhow::Result<Vec<f64>> {
     let Some(layout) = Layout::contiguous(*value.dims()) else {
         bail!("{} has too many elements", node.storage_of(value).name);
@@ -325,7 +326,7 @@ mod tests {
         Program::parse_from(args.iter().chain(more)).diff
     }
 
-    /// Makes every element of what a node wrote another number.
+    /// Changes every element of a value that a node wrote.
     fn plant(written: &mut Written, node: usize, value: usize) {
         let values = written.get_mut(&node).unwrap();
         values[value].iter_mut().for_each(|byte| *byte ^= 1);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_result_in_the_midst_is_found_where_it_is() {
+    fn a_wrong_result_is_found_at_its_node() {
         let op = "matmul";
         for model in ["llama-stories", "rwkv7-stories"] {
             let every = diff(&["-m", model, "--all"]);
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_state_is_found_besides_a_right_result() {
+    fn a_wrong_state_is_found_beside_a_right_result() {
         let every = diff(&["-m", "rwkv7-stories", "--all"]);
         let mut written = every.record().unwrap();
         let report = every.compare(written.clone()).unwrap();
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_different_operations_are_told() {
+    fn runs_of_different_operations_are_reported() {
         let diff = diff(&[]);
         let mut written = diff.record().unwrap();
         let last = *written.keys().max().unwrap();

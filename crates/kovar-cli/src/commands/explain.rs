@@ -14,21 +14,22 @@ use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{load, output};
 
-/// Show where each operation of a model runs and why.
+/// Show the device of each operation of a model, and why it was chosen.
 ///
-/// One line for each operation of a step: the name of what it writes, the device, the kernel, the
-/// estimated and the measured time, the fusion that it is a part of, and what decided. The model is loaded and runs one step of the
-/// token 0, operation by operation, so that the times hold what it takes to begin one, and fused
-/// operations show their own kernels.
+/// Prints one line per operation of a step: the name of its result, the device, the kernel, the
+/// estimated and the measured time, the fusion that it belongs to, and the reason for the device.
+/// The model is loaded and runs one step of token 0, operation by operation. The measured times
+/// therefore include the overhead of starting an operation, and fused operations show their
+/// separate kernels.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
-    /// Only operations whose name or whose result's name matches PATTERN (`*` any characters, `?`
+    /// Show only operations whose name or result name matches PATTERN (`*` any characters, `?`
     /// one).
     #[arg(long, value_name = "PATTERN", default_value = "*")]
     node: String,
 
-    /// Tokens of the step.
+    /// Number of tokens of the step.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = whole(1u32..=512))]
     tokens: u32,
@@ -61,9 +62,9 @@ struct Node {
     kernel: &'static str,
     estimated_ns: f64,
     measured_ns: Option<u64>,
-    /// The group of operations that one kernel runs, if it is in one.
+    /// The group of fused operations that it belongs to, if any.
     fused: Option<Fused>,
-    /// Whether no device that can run it is estimated to be faster.
+    /// Whether its device is estimated to be the fastest.
     fastest: bool,
     why: String,
     refusals: Vec<String>,
@@ -78,7 +79,7 @@ struct Fused {
     written: bool,
 }
 
-/// What running a node showed.
+/// The kernel and the measured time of a node.
 struct Ran {
     kernel: &'static str,
     time: Duration,
@@ -91,22 +92,18 @@ impl Explain {
     /// A model that cannot be loaded or run.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let n_tokens = self.tokens as usize;
-        let devices = self.run.devices()?;
-        let ids: Vec<String> = devices
-            .iter()
-            .map(|device| device.info().id.clone())
-            .collect();
-        let options = self.run.options(&devices)?;
+        let target = load::Target::new(&self.run)?;
+        let ids = target.ids();
         let forecast = |tokens: u32| {
             let file = load::open(&self.run.model.model)?;
-            load::forecast(file, devices.clone(), &options, &self.run, tokens)
+            load::forecast(file, &target, &self.run, tokens)
         };
-        let mut foreseen = forecast(self.tokens)?;
-        if foreseen.shape.n_outputs == 0 {
-            // The first step alone, with the logits behind it, is what is then run.
-            foreseen = forecast(u32::try_from(foreseen.shape.n_tokens)?)?;
+        let mut forecasted = forecast(self.tokens)?;
+        if forecasted.shape.n_outputs == 0 {
+            // Only the first step is run, and it gives logits.
+            forecasted = forecast(u32::try_from(forecasted.shape.n_tokens)?)?;
         }
-        let (graph, forecast) = (foreseen.graph, foreseen.plan);
+        let (graph, forecast) = (forecasted.graph, forecasted.plan);
         let pattern = Pattern::new(&self.node);
         let wanted = |node: &&NodeReport| pattern.matches(node.op) || pattern.matches(&node.result);
         let nodes: Vec<&NodeReport> = forecast.nodes.iter().filter(wanted).collect();
@@ -114,9 +111,9 @@ impl Explain {
             let message = format!("--node `{}` matches no operation", self.node);
             return Err(UsageError::new(message).into());
         }
-        self.run.placement.check([&graph], &devices, false)?;
+        self.run.placement.check([&graph], &target.devices, false)?;
         let file = load::open(&self.run.model.model)?;
-        let mut model = Model::load(file, devices, &options)
+        let mut model = Model::load(file, target.devices, &target.options)
             .with_context(|| format!("cannot load {}", self.run.model.model))?;
         let ran = run(&mut model, n_tokens)?;
         let nodes = nodes.into_iter();
@@ -132,7 +129,7 @@ impl Explain {
     }
 }
 
-/// Runs a step twice, node by node, and measures the second.
+/// Runs a step twice, node by node, and measures the second run.
 fn run(model: &mut Model, n_tokens: usize) -> anyhow::Result<HashMap<NodeId, Ran>> {
     let mut ran = HashMap::new();
     for _ in 0..2 {
@@ -172,10 +169,10 @@ fn describe(node: &NodeReport, ids: &[String], ran: &HashMap<NodeId, Ran>) -> No
         kernel: ran.map_or("", |ran| ran.kernel),
         estimated_ns: node.estimate_ns,
         measured_ns: ran.map(|ran| u64::try_from(ran.time.as_nanos()).unwrap_or(u64::MAX)),
-        fused: node.fused.map(|part| Fused {
-            fusion: part.fusion,
-            first: part.first.index(),
-            written: part.kept,
+        fused: node.fused.map(|fused| Fused {
+            fusion: fused.fusion,
+            first: fused.first.index(),
+            written: fused.kept,
         }),
         fastest: node.is_fastest,
         why: node.why.to_string(),
@@ -213,9 +210,9 @@ fn text(report: &Report) -> String {
             time(node.estimated_ns),
             node.measured_ns
                 .map_or_else(String::new, |ns| time(ns as f64)),
-            node.fused.as_ref().map_or_else(String::new, |part| {
-                let within = if part.written { "" } else { ", not written" };
-                format!("{} from {}{within}", part.fusion, part.first)
+            node.fused.as_ref().map_or_else(String::new, |fused| {
+                let within = if fused.written { "" } else { ", not written" };
+                format!("{} from {}{within}", fused.fusion, fused.first)
             }),
             why,
         ]);

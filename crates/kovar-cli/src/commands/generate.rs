@@ -8,30 +8,30 @@ use serde::Serialize;
 use crate::args::{GenerationArgs, ModelSource, RunArgs};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
-use crate::session::SessionFile;
-use crate::stream::{Timings, finish_name, statistics, stream, tell_cut, told_seed};
+use crate::saved_file::SavedFile;
+use crate::stream::{Timings, finish_name, reported_seed, statistics, stream, warn_cut};
 use crate::{hints, load, output, text_input};
 
-/// The most tokens if no limit is given: none, a text may fill the context.
+/// The default of --max-tokens: no limit, the text may fill the context.
 const MAX_TOKENS: i64 = -1;
 
-/// What the story model begins with if it isn't told.
+/// The default prompt of the story models.
 const DEMO_PROMPT: &str = "Once upon a time";
 
 /// Continue a text.
 ///
-/// Writes the prompt and what the model makes of it to stdout, as it is made. The prompt is taken
-/// as plain text; to ask a model that was trained for conversations, use `kovar chat`.
+/// Writes the prompt and its continuation to stdout while the text is generated. The prompt is
+/// plain text; for models that were trained for conversations, use `kovar chat`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Generate {
-    /// The text to continue; `-`, or none where stdin is not a terminal, reads it from stdin (less
-    /// one newline at its end). The embedded models begin with "Once upon a time" by themselves. With
-    /// a --session, what comes behind its text; it may be nothing.
+    /// The text to continue. `-`, or no PROMPT if stdin is not a terminal, reads it from stdin
+    /// (without one newline at its end). The default of the embedded models is "Once upon a time".
+    /// With --saved, PROMPT is appended to the saved text and may be empty.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
 
-    /// Do not write the prompt, only what follows it.
+    /// Print only the generated text, not the prompt.
     #[arg(long, visible_alias = "no-display-prompt")]
     no_echo: bool,
 
@@ -48,8 +48,8 @@ Examples:
   kovar generate \"One day, Tom could not find his red ball.\" --seed 7
   kovar generate -m model.gguf -n 40 --temp 0 \"The capital of France is\"
   kovar generate -m model.gguf --stop \"\\n\\n\" --json < prompt.txt
-  kovar generate -m model.gguf --session story.kovar -n 100 \"It was late.\"
-  kovar generate -m model.gguf --session story.kovar -n 100
+  kovar generate -m model.gguf --saved story.kovar -n 100 \"It was late.\"
+  kovar generate -m model.gguf --saved story.kovar -n 100
   kovar generate -m model.gguf --regex \"(yes|no)\" \"Is the sky blue? Answer:\"
   kovar generate -m model.gguf --json-schema @person.json \"A person, as JSON:\"
   head -c 2000 notes.txt | kovar generate -m model.gguf -n 100 --no-echo";
@@ -76,8 +76,8 @@ impl Generate {
         let options = self.generation.options(MAX_TOKENS)?;
         let mut sampling = self.generation.sampling.params()?;
         let interrupt = Interrupt::install()?;
-        // Before anything that takes time.
-        let session = SessionFile::new(self.generation.session.as_deref())?;
+        // Before anything that takes long.
+        let saved_file = SavedFile::new(self.generation.saved.as_deref())?;
         let file = load::open(&self.run.model.model)?;
         let given = self.given()?;
         let quiet = self.generation.quiet;
@@ -86,15 +86,15 @@ impl Generate {
             .sampling
             .add_tokens(&mut sampling, &model.tokenizer)?;
         if !quiet {
-            load::tell_endless(&model.model, &self.run);
+            load::note_endless(&model.model, &self.run);
         }
-        let goes_on = session.restore_text(&mut model)?;
-        let prompt = self.prompt(given, goes_on)?;
+        let is_restored = saved_file.restore_text(&mut model)?;
+        let prompt = self.prompt(given, is_restored)?;
         if prompt.is_empty() && model.text().is_empty() && !model.tokenizer.adds_bos() {
             bail!("the prompt is empty");
         }
         if !quiet {
-            load::tell_lost_bytes(&model.tokenizer, &prompt);
+            load::warn_lost_bytes(&model.tokenizer, &prompt);
         }
 
         let echo = if self.no_echo { "" } else { prompt.as_str() };
@@ -104,18 +104,18 @@ impl Generate {
         });
         let generation =
             generation.map_err(|error| hints::context_full(error, &model.model, false))?;
-        let saved = session.save_text(&mut model);
+        let saved = saved_file.save_text(&mut model);
         if self.generation.json {
-            self.report(&prompt, &generation, told_seed(&sampling))?;
+            self.report(&prompt, &generation, reported_seed(&sampling))?;
         } else if !quiet {
             note(statistics(&generation, &sampling));
         }
-        tell_cut(&generation, &options);
+        warn_cut(&generation, &options);
         saved?;
         Ok(exit_code(&generation))
     }
 
-    /// The text of the argument or of stdin.
+    /// The text from the argument or from stdin.
     fn given(&self) -> anyhow::Result<Option<String>> {
         let given = self.prompt.as_deref();
         Ok(match text_input::text_or_stdin(given)? {
@@ -126,18 +126,18 @@ impl Generate {
         })
     }
 
-    /// The text to continue, with which a session goes on if there is one.
-    fn prompt(&self, given: Option<String>, goes_on: bool) -> anyhow::Result<String> {
+    /// The text to continue, or to append to a restored text.
+    fn prompt(&self, given: Option<String>, is_restored: bool) -> anyhow::Result<String> {
         let is_demo = matches!(self.run.model.model, ModelSource::Demo(_));
         match given {
-            None if goes_on => Ok(String::new()),
+            None if is_restored => Ok(String::new()),
             None if is_demo => Ok(DEMO_PROMPT.to_owned()),
-            Some(text) if text.is_empty() && self.prompt.is_none() && is_demo && !goes_on => {
+            Some(text) if text.is_empty() && self.prompt.is_none() && is_demo && !is_restored => {
                 Ok(DEMO_PROMPT.to_owned())
             }
             Some(text) => Ok(text),
             None => Err(UsageError::missing(
-                "there is no prompt: give one as an argument or on stdin",
+                "there is no prompt: pass it as an argument or on stdin",
             )
             .into()),
         }

@@ -11,20 +11,20 @@ use crate::args::ModelSource;
 use crate::output::Table;
 use crate::{format, load, output};
 
-/// Elements of an array that are shown where it is shortened.
+/// Number of elements shown of a shortened array.
 const HEAD: usize = 6;
 
-/// Arrays of up to this many elements are shown whole.
+/// Arrays of up to this many elements are shown in full.
 const SHORT_ARRAY: usize = 16;
 
-/// Characters of a text that are shown where it is shortened.
+/// Number of characters shown of a shortened string.
 const SHORT_TEXT: usize = 120;
 
-/// Show what is in a model file.
+/// Show the contents of a model file.
 ///
-/// Lists metadata, tensors and their sizes. Only the header is read, so this is quick for files of
-/// any size, and works on GGUF files of architectures that kovar does not run. A folder shows as the
-/// GGUF file that it would become.
+/// Lists metadata, tensors and their sizes. Only the header is read, so this is fast for files of
+/// any size, and it works on GGUF files of unsupported architectures. A folder is shown as the GGUF
+/// file to which it would be converted.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -33,11 +33,11 @@ Examples:
   kovar inspect model.gguf --json | jq '.metadata[\"general.name\"]'
   kovar inspect llama-stories")]
 pub struct Inspect {
-    /// A model, as `generate -m` takes it: a GGUF file, a folder, or an embedded model by its name.
+    /// The model, as for `generate -m`: a GGUF file, a folder, or the name of an embedded model.
     #[arg(value_name = "FILE")]
     file: ModelSource,
 
-    /// Long arrays and texts in full.
+    /// Show long arrays and strings in full.
     #[arg(long)]
     full: bool,
 
@@ -193,7 +193,7 @@ impl Inspect {
     }
 }
 
-/// A name with control characters escaped, so that a file cannot steer the terminal.
+/// A name with control characters escaped, so that a file cannot control the terminal.
 fn printable(name: &str) -> String {
     name.chars()
         .flat_map(|c| {
@@ -259,7 +259,7 @@ fn tensor(tensor: &ModelTensor) -> Tensor {
     }
 }
 
-/// The sums over the tensors of each dtype, in the order of [`DType`].
+/// The totals of the tensors of each dtype, in the order of [`DType`].
 fn dtype_totals(file: &ModelFile) -> Vec<DTypeTotal> {
     let mut totals: BTreeMap<DType, DTypeTotal> = BTreeMap::new();
     for tensor in file.tensors() {
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_at_a_character() {
+    fn long_strings_are_truncated_at_a_character() {
         assert_eq!(short_text("a\nb"), "\"a\\nb\"");
         let text = "ä".repeat(SHORT_TEXT + 1);
         let shown = short_text(&text);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_steer_the_terminal() {
+    fn names_cannot_control_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb"), "a\\u{1b}[2Jb");
     }
 }

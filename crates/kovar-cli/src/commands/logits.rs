@@ -10,34 +10,34 @@ use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, hints, load, output};
 
-/// Tokens that are evaluated together, which bounds the memory that their logits take.
+/// Number of tokens that are evaluated together, which bounds the memory of their logits.
 const CHUNK: usize = 128;
 
-/// How many logits a position shows where it would be too much to show all.
+/// The default number of logits per position, except with --json.
 const DEFAULT_TOP: usize = 10;
 
 /// Show a model's logits after each token.
 ///
-/// Evaluates the tokens from an empty context. Needs no tokenizer in the file. This is the command
-/// to compare kovar with other programs.
+/// Evaluates the tokens from an empty context. The file needs no tokenizer. Useful to compare kovar
+/// with other programs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Logits {
-    /// Token ids, separated by commas or spaces; `kovar tokenize` makes them.
+    /// Token ids, separated by commas or spaces; `kovar tokenize` prints them.
     #[arg(long, value_name = "IDS", allow_hyphen_values = true)]
     ids: TokenIds,
 
-    /// Only the K greatest logits of each position, the greatest first [default: 10, or all with
+    /// Show only the K greatest logits of each position, in descending order [default: 10; all with
     /// --json].
     #[arg(long, value_name = "K", allow_negative_numbers = true,
           value_parser = whole(1..=usize::MAX))]
     top: Option<usize>,
 
-    /// Only those after the last token.
+    /// Show only the logits after the last token.
     #[arg(long)]
     last: bool,
 
-    /// Print JSON: per position `top` with ids and logits, or without --top all `logits` by id.
+    /// Print JSON: per position, `top` with ids and logits, or without --top, all `logits` by id.
     #[arg(long)]
     json: bool,
 
@@ -78,17 +78,18 @@ impl Logits {
     /// Runs the command.
     ///
     /// # Errors
-    /// A model that cannot be loaded, ids that it does not have, more than its context holds.
+    /// A model that cannot be loaded, ids outside its vocabulary, or more tokens than the context
+    /// holds.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.run.model.model)?;
         let tokenizer = TokenizerSpec::from_metadata(file.metadata())
             .and_then(Tokenizer::from_spec)
             .ok();
-        // A test of a model may look beyond what it was trained for.
+        // --ctx may exceed the trained context: tests of a model may go beyond it.
         let needed = u32::try_from(self.ids.0.len()).unwrap_or(u32::MAX);
         if self.run.ctx.is_some_and(|ctx| ctx < needed) {
             let tokens = format::plural(self.ids.0.len(), "token");
-            let message = format!("--ctx is too small for --ids, which are {tokens}");
+            let message = format!("--ctx is too small: --ids has {tokens}");
             return Err(UsageError::new(message).into());
         }
         if self.top.is_none() && !self.json {
@@ -153,7 +154,7 @@ impl Logits {
     }
 }
 
-/// JSON has no word for what is no finite number.
+/// JSON cannot represent infinite numbers and NaN.
 fn check_finite(position: usize, id: u32, logits: &[f32]) -> anyhow::Result<()> {
     match (0..).zip(logits).find(|(_, logit)| !logit.is_finite()) {
         None => Ok(()),
@@ -162,13 +163,13 @@ fn check_finite(position: usize, id: u32, logits: &[f32]) -> anyhow::Result<()> 
             let other = format::plural(other, "other");
             bail!(
                 "after token {id} at position {position} the logit of token {of} is {logit} \
-                 ({other} of its kind); JSON cannot hold it"
+                 ({other} not finite); JSON cannot represent it"
             )
         }
     }
 }
 
-/// The `k` greatest logits, the greatest first, equal ones by id.
+/// The `k` greatest logits in descending order, equal ones by id.
 fn top(logits: &[f32], k: usize) -> Vec<Logit> {
     let mut all: Vec<Logit> = (0..)
         .zip(logits)

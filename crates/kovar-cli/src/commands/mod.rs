@@ -21,13 +21,15 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
 /// Runs AI models on your own machine.
 ///
-/// kovar reads GGUF model files, the ones that llama.cpp reads, and Hugging Face folders, and runs
-/// them on the CPU, or on GPUs and the CPU together (--device). A small story model is part of the
-/// program, so that it has something to say without any file.
+/// kovar reads GGUF files, like llama.cpp, and Hugging Face folders, and runs the models on the
+/// CPU, or on GPUs and the CPU together (--device). A small story model is embedded in the program,
+/// so it also works without a model file.
 #[derive(Parser, Debug)]
-#[command(name = "kovar", bin_name = "kovar", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "kovar", bin_name = "kovar", version, propagate_version = true)]
+#[command(max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// Log more to stderr: -v, -vv, -vvv. The variable KOVAR_LOG says it in detail, by module.
+    /// Log more to stderr: -v, -vv, -vvv. The environment variable KOVAR_LOG sets the level by
+    /// module.
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub verbose: u8,
 
@@ -37,17 +39,17 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  kovar generate                                  a story by the embedded model
+  kovar generate                                  a story from the embedded model
   kovar generate -m model.gguf \"The capital of France is\" -n 20 --temp 0
-  kovar chat -m model.gguf                        a conversation; Ctrl-D leaves it
+  kovar chat -m model.gguf                        a conversation; Ctrl-D ends it
   kovar chat -m model.gguf \"What is a tensor?\"    one answer
   kovar inspect model.gguf                        what is in the file
   kovar quantize model.gguf small.gguf --type Q4_K_M
   kovar bench -m model.gguf                       how fast it runs here
-  kovar plan -m model.gguf                        what it asks of the devices
+  kovar plan -m model.gguf                        the memory that it needs
 
-`kovar COMMAND --help` tells more and has examples of its own.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.";
+`kovar COMMAND --help` shows details and examples.
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted by Ctrl-C.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -67,7 +69,7 @@ enum Command {
     TestOps(test_ops::TestOps),
 }
 
-/// How a command is called, in the words of its help.
+/// The usage line of a command, as in its help.
 pub fn usage(command: Option<&str>) -> String {
     let mut program = Cli::command();
     program.build();
@@ -76,10 +78,10 @@ pub fn usage(command: Option<&str>) -> String {
 }
 
 impl Cli {
-    /// Runs the subcommand and gives the exit code of the program.
+    /// Runs the subcommand and returns the exit code of the program.
     ///
     /// # Errors
-    /// What the subcommand could not do.
+    /// The error of the subcommand.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Generate(command) => command.run(),

@@ -12,20 +12,20 @@ use crate::args::{DeviceArgs, ModelArgs, PlacementArgs, RunArgs, cache_type, who
 use crate::diagnostics::{UsageError, note};
 use crate::{format, load, output, progress, text_input};
 
-/// Tokens of a chunk if it isn't told and the model was trained for so many.
+/// The default size of a chunk, in tokens.
 const DEFAULT_CHUNK: usize = 512;
 
-/// The longest text, in bytes.
+/// The maximum length of the text, in bytes.
 const MAX_TEXT: u64 = 1 << 30;
 
-/// Measure how well a model foretells a text.
+/// Measure how well a model predicts a text.
 ///
-/// The perplexity is exp of the mean of -ln p over the tokens that are scored, as llama.cpp's
-/// llama-perplexity defines it: the text is cut into chunks of --ctx tokens, each evaluated from an
-/// empty context; the first half of a chunk is context only, the tokens behind the first of its
-/// second half are scored. A rest that fills no chunk is left out. A text shorter than a chunk is
-/// taken as one chunk of its own length, half of which is scored. Lower is better; compare only
-/// values of the same text, chunk and tokenizer.
+/// The perplexity is the exponential of the mean of -ln p over the scored tokens, as defined by
+/// llama.cpp's llama-perplexity. The text is split into chunks of --ctx tokens, each evaluated from
+/// an empty context. The first half of a chunk and the first token of its second half are context;
+/// the other tokens are scored. An incomplete chunk at the end is ignored. A text shorter than a
+/// chunk is one chunk of its own length. Lower is better. Only values of the same text, chunk size
+/// and tokenizer are comparable.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Perplexity {
@@ -33,7 +33,7 @@ pub struct Perplexity {
     #[arg(short, long, value_name = "TEXT")]
     file: PathBuf,
 
-    /// Tokens of a chunk [default: 512, or what the model was trained for if that is less].
+    /// Size of a chunk in tokens [default: 512, or the trained context if that is smaller].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(perplexity::MIN_CHUNK as u32..=1 << 24))]
     ctx: Option<u32>,
@@ -42,14 +42,14 @@ pub struct Perplexity {
     #[arg(long)]
     json: bool,
 
-    /// No notes on stderr.
+    /// Print no notes on stderr.
     #[arg(short, long)]
     quiet: bool,
 
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Number type of the keys and values in the context: f32, f16, bf16 or q8_0.
+    /// Number type of the cached keys and values: f32, f16, bf16 or q8_0.
     #[arg(long, value_name = "DTYPE", default_value = "f16", value_parser = cache_type,
           help_heading = "Model")]
     cache_type: DType,
@@ -83,8 +83,8 @@ impl Perplexity {
     /// Runs the command.
     ///
     /// # Errors
-    /// A model that cannot be loaded, a text that cannot be read or is too short, a chunk that the
-    /// context cannot hold.
+    /// A model that cannot be loaded, a text that cannot be read or is too short, or a chunk that
+    /// does not fit into the context.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let text = self.text()?;
         let file = load::open(&self.model.model)?;
@@ -104,7 +104,7 @@ impl Perplexity {
         let tokenizer = &loaded.tokenizer;
         let tokens = tokenizer.encode(&text, encode)?;
         if !self.quiet {
-            load::tell_lost_bytes(tokenizer, &text);
+            load::warn_lost_bytes(tokenizer, &text);
         }
         let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
         let model = &mut loaded.model;
@@ -114,7 +114,7 @@ impl Perplexity {
         };
         if !self.quiet && (perplexity::MIN_CHUNK..chunk).contains(&tokens.len()) {
             note(format_args!(
-                "note: the text is shorter than a chunk of {chunk}; it is taken as one of {}",
+                "note: the text is shorter than a chunk of {chunk}; it is scored as one chunk of {}",
                 format::plural(tokens.len(), "token")
             ));
         }
@@ -154,7 +154,7 @@ impl Perplexity {
         if !self.quiet {
             let evaluated = scored.chunk * scored.chunks;
             note(format_args!(
-                "[{} of {} scored in {} of {}, {} left out at the end; {} ({:.1} tokens/s)]",
+                "[{} of {} scored in {} of {}, {} ignored at the end; {} ({:.1} tokens/s)]",
                 scored.scored,
                 format::plural(scored.tokens, "token"),
                 format::plural(scored.chunks, "chunk"),

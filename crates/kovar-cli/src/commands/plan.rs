@@ -9,23 +9,24 @@ use crate::args::{RunArgs, whole};
 use crate::output::Table;
 use crate::{format, load, output};
 
-/// Show what a model would ask of the devices, before anything is loaded.
+/// Show the memory, segments and copies that a model needs, without loading it.
 ///
-/// Bytes per device for weights, in the form that the device keeps them in, caches and activations;
-/// the segments of a step and the bytes that cross between devices; the operations that one kernel
-/// runs together; and the operations whose
-/// device was not chosen for its speed, with the reason. The memory is what evaluating so many tokens asks
-/// for, the step of one token that follows among it: activations are shared by all steps, the largest of which
-/// decides. Segments, copies and operations are those of its first step.
+/// Shows, per device, the bytes of weights (in the device's own form), caches and activations; the
+/// segments of a step and the bytes copied between devices; the fused operations; and the
+/// operations whose device was not chosen by speed, with the reason. The memory is that of
+/// evaluating --tokens tokens and of the steps of one token that follow. All steps share the memory
+/// of activations, whose size the largest step determines. Segments, copies and operations are
+/// those of the first step.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Plan {
-    /// Tokens to evaluate. They go in steps of up to 512, where weights are streamed of up to 4096.
+    /// Number of tokens to evaluate. They are evaluated in steps of up to 512 tokens, or up to 4096
+    /// if weights are streamed.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = whole(1u32..=4096))]
     tokens: u32,
 
-    /// Tokens whose logits are asked for together: `perplexity` and `logits` ask for 128.
+    /// Number of tokens whose logits are computed together; `perplexity` and `logits` use 128.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = whole(1u32..=512))]
     logits: u32,
@@ -46,20 +47,20 @@ Examples:
 
 #[derive(Serialize)]
 struct Report {
-    /// Tokens of the step, which may be fewer than those asked for.
+    /// Tokens of the step, which may be fewer than --tokens.
     tokens: usize,
     devices: Vec<Device>,
     segments: usize,
     copies: usize,
-    /// Of a step behind an empty context.
+    /// Of a step after an empty context.
     copied_bytes: usize,
     /// Of a step that fills the context.
     copied_bytes_at_most: usize,
     uploads: usize,
     uploaded_bytes: usize,
-    /// Operations that one kernel runs together.
+    /// The fused operations.
     fused: Vec<Fused>,
-    /// Outputs that the host reads.
+    /// Bytes of outputs that the host reads.
     output_bytes: usize,
     other_reasons: Vec<Reason>,
     rejected_pins: Vec<String>,
@@ -72,10 +73,10 @@ struct Device {
     caches: usize,
     activations: usize,
     activations_lower_bound: usize,
-    /// What the device holds for bytes on their way to it and back.
+    /// Staging memory for uploads and for reading back.
     upload_ring: usize,
     readback: usize,
-    /// What its programs hold for themselves, by estimate.
+    /// The estimated memory of its compiled programs.
     programs: usize,
     total: usize,
     segments: usize,
@@ -98,7 +99,7 @@ struct Reason {
     op: &'static str,
     device: String,
     why: String,
-    /// Whether it is the fastest device all the same.
+    /// Whether it is nevertheless the fastest device.
     fastest: bool,
     nodes: usize,
     first: String,
@@ -108,21 +109,16 @@ impl Plan {
     /// Runs the command.
     ///
     /// # Errors
-    /// A model that cannot be read, devices that cannot run it or have no room for it.
+    /// A model that cannot be read, or that the devices cannot run or hold.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         self.run.logit_rows = self.logits as usize;
         let file = load::open(&self.run.model.model)?;
-        let devices = self.run.devices()?;
-        let ids: Vec<String> = devices
-            .iter()
-            .map(|device| device.info().id.clone())
-            .collect();
-        let options = self.run.options(&devices)?;
-        let forecast = load::forecast(file, devices.clone(), &options, &self.run, self.tokens)?;
+        let target = load::Target::new(&self.run)?;
+        let forecast = load::forecast(file, &target, &self.run, self.tokens)?;
         self.run
             .placement
-            .check([&forecast.graph], &devices, false)?;
-        let report = report(&forecast, &ids);
+            .check([&forecast.graph], &target.devices, false)?;
+        let report = report(&forecast, &target.ids());
         if self.json {
             output::write_json(&report)?;
         } else {
@@ -188,12 +184,12 @@ fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
 fn fused(nodes: &[NodeReport], ids: &[String]) -> Vec<Fused> {
     let mut found: Vec<Fused> = Vec::new();
     for node in nodes {
-        let Some(part) = node.fused else { continue };
+        let Some(group) = node.fused else { continue };
         let device = ids.get(node.device.index()).map_or("?", String::as_str);
-        let alike = |other: &Fused| other.fusion == part.fusion && other.device == device;
+        let alike = |other: &Fused| other.fusion == group.fusion && other.device == device;
         let at = found.iter().position(alike).unwrap_or_else(|| {
             found.push(Fused {
-                fusion: part.fusion,
+                fusion: group.fusion,
                 device: device.to_owned(),
                 groups: 0,
                 nodes: 0,
@@ -202,14 +198,14 @@ fn fused(nodes: &[NodeReport], ids: &[String]) -> Vec<Fused> {
             found.len() - 1
         });
         let fused = &mut found[at];
-        fused.groups += usize::from(part.first == node.node);
+        fused.groups += usize::from(group.first == node.node);
         fused.nodes += 1;
-        fused.not_written += usize::from(!part.kept);
+        fused.not_written += usize::from(!group.kept);
     }
     found
 }
 
-/// The nodes whose device was not chosen for its speed, those alike together.
+/// The nodes whose device was not chosen by speed, grouped by operation, device and reason.
 fn other_reasons(nodes: &[NodeReport], ids: &[String]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     for node in nodes
@@ -284,21 +280,18 @@ fn text(report: &Report) -> String {
             format!("{} copies", report.copies)
         },
     );
-    text += &format!(
-        "outputs that are read back: {}\n",
-        size(report.output_bytes)
-    );
+    text += &format!("outputs read back: {}\n", size(report.output_bytes));
     for device in &report.devices {
         if device.programs > 0 {
             text += &format!(
-                "the total of {} has {} for its programs\n",
+                "the total of {} includes {} for compiled programs\n",
                 device.id,
                 size(device.programs)
             );
         }
         if device.upload_ring + device.readback > 0 {
             text += &format!(
-                "the total of {} has {} for uploads and {} for reading back\n",
+                "the total of {} includes {} for uploads and {} for reading back\n",
                 device.id,
                 size(device.upload_ring),
                 size(device.readback)
@@ -323,7 +316,7 @@ fn text(report: &Report) -> String {
                 fused.device.clone(),
             ]);
         }
-        text += "\noperations in one kernel:\n";
+        text += "\nfused operations:\n";
         text += &table.render("");
     }
     for lost in &report.rejected_pins {
@@ -341,7 +334,7 @@ fn text(report: &Report) -> String {
                 other.why.clone(),
             ]);
         }
-        text += "\nwhere speed did not decide:\n";
+        text += "\noperations whose device was not chosen by speed:\n";
         text += &table.render("");
     }
     text

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use kovar::quantize::{Mix, Plan, QuantizeError, SplitLimit, TensorRule, plan};
 use kovar::text::architecture::read_architecture;
@@ -15,20 +15,21 @@ use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::{format, load, output, progress, text_input};
 
-/// Write a model as a GGUF file, with other number types.
+/// Convert a model to a GGUF file with other number types.
 ///
-/// Reads GGUF files, split ones too, and Hugging Face folders.
+/// Reads GGUF files, also split ones, and Hugging Face folders.
 ///
 /// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q3_K, Q4_K, Q5_K, Q6_K,
 /// MXFP4) or one of the usual mixes (Q2_K, Q2_K_S, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S,
-/// Q5_K_M, IQ4_NL, IQ4_XS), which give more bits to some of the layers. The tensors get the types
-/// that llama.cpp gives those of most models: the output matrix is Q6_K where most are of fewer bits (Q8_0 for
-/// MXFP4); vectors and norms stay as they are; rows that are not whole blocks of 256 get a type with
-/// blocks of 32, or F16. Apart from llama.cpp, no importance matrix is read, so that Q2_K_S, for which
-/// it asks for one, is made without; Q3_K, Q4_K and Q5_K are that type throughout, not a mix; and the
-/// types do not depend on how large a model is or on its number of experts.
+/// Q5_K_M, IQ4_NL, IQ4_XS), which use more bits for some layers. The tensors get the same types as
+/// in llama.cpp for most models: the output matrix is Q6_K if most matrices have fewer bits (Q8_0
+/// for MXFP4); vectors and norms are not converted; rows that are not whole blocks of 256 get a
+/// type with blocks of 32, or F16. Differences from llama.cpp: importance matrices are not
+/// supported, so Q2_K_S, for which llama.cpp requires one, is made without; Q3_K, Q4_K and Q5_K use
+/// that type for all matrices and are not mixes; the types do not depend on the size of the model
+/// or its number of experts.
 ///
-/// Start from a file of plain floats: numbers that are rounded twice are worse.
+/// Start from a file of plain floats: quantising twice loses precision.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,8 +40,8 @@ Examples:
   kovar quantize in.gguf out.gguf --type Q8_0 --tensor 'token_embd.weight=F16' --force
   kovar quantize in.gguf out.gguf --type Q4_K_M --dry-run")]
 pub struct Quantize {
-    /// The model to read, as `generate -m` takes it: a GGUF file (the first part of a split one), a
-    /// folder, or an embedded model by its name.
+    /// The model to read, as for `generate -m`: a GGUF file (the first file of a split one), a
+    /// folder, or the name of an embedded model.
     #[arg(value_name = "IN")]
     input: ModelSource,
 
@@ -48,41 +49,41 @@ pub struct Quantize {
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// The number type, or mix of types.
+    /// The number type, or the mix of types.
     #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = mix)]
     mix: Mix,
 
-    /// Another type for the matrices whose name matches; `*` stands for any text, `?` for any
-    /// character. May be given several times: the first that matches counts.
+    /// Type of the matrices whose names match PATTERN (`*` any characters, `?` one). May be given
+    /// several times; the first match applies.
     #[arg(long = "tensor", value_name = "PATTERN=TYPE")]
     rules: Vec<TensorRule>,
 
-    /// Split the file into parts of at most so many bytes of tensors, 500M or 2G for instance (M and G
-    /// are 10^6 and 10^9). OUT.gguf becomes OUT-00001-of-00003.gguf and so on.
+    /// Split the output into files with at most SIZE bytes of tensors each, for example 500M or 2G
+    /// (M and G are 10^6 and 10^9). OUT.gguf becomes OUT-00001-of-00003.gguf and so on.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     split_max_size: Option<u64>,
 
-    /// Split the file into parts of at most so many tensors.
+    /// Split the output into files with at most N tensors each.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     split_max_tensors: Option<u32>,
 
-    /// Replace OUT if it is there.
+    /// Replace OUT if it exists.
     #[arg(short, long)]
     force: bool,
 
-    /// Only tell which types the tensors would get.
+    /// Only show the types that the tensors would get.
     #[arg(long)]
     dry_run: bool,
 
-    /// Threads that convert [default: one per core].
+    /// Number of threads [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Print one JSON object with the sizes and the type of each tensor.
+    /// Print a JSON object with the sizes and the type of each tensor.
     #[arg(long)]
     json: bool,
 
-    /// No notes on stderr.
+    /// Print no notes on stderr.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -111,8 +112,8 @@ impl Quantize {
     /// Runs the command.
     ///
     /// # Errors
-    /// A file that cannot be read, would be replaced or cannot be written; rules that don't apply;
-    /// numbers that don't stay finite.
+    /// A file that cannot be read, exists without --force or cannot be written; rules that do not
+    /// apply; values that do not stay finite.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let file = load::open(&self.input)?;
         check_whole(&file).with_context(|| format!("cannot convert {}", self.input))?;
@@ -133,11 +134,11 @@ impl Quantize {
             return Ok(ExitCode::from(INTERRUPTED));
         }
         let seconds = started.elapsed().as_secs_f64();
-        self.tell(&plan, seconds)?;
+        self.print(&plan, seconds)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The files that are to be written.
+    /// The files to be written.
     fn outputs(&self, plan: &Plan<'_>) -> Vec<PathBuf> {
         match self.split() {
             Some(limit) => plan.shard_paths(&self.output, limit),
@@ -162,7 +163,7 @@ impl Quantize {
     fn check_path(&self, file: &ModelFile, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         if path.as_os_str() == text_input::DASH {
-            let message = "OUT is a file, not stdout (`./-` is a file of that name)";
+            let message = "OUT cannot be stdout (`./-` is a file of that name)";
             return Err(UsageError::new(message).into());
         }
         if let ModelSource::File(input) = &self.input
@@ -173,14 +174,10 @@ impl Quantize {
         if file.files().iter().any(|input| is_same_file(input, path)) {
             return Err(UsageError::new(format!("{name} is a file of IN, {}", self.input)).into());
         }
-        match std::fs::metadata(path) {
-            Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),
-            Ok(_) if !self.force => bail!("{name} exists already; --force replaces it"),
-            _ => Ok(()),
-        }
+        output::check_path(path, self.force)
     }
 
-    /// Breaks off where Ctrl-C was pressed.
+    /// Writes the files; `Break` if Ctrl-C was pressed.
     fn write(&self, plan: &Plan<'_>) -> anyhow::Result<ControlFlow<()>> {
         let total = plan.tensors().iter().map(|t| t.tensor().size() as u64);
         let bar = progress::byte_bar("converting", total.sum());
@@ -190,10 +187,7 @@ impl Quantize {
         let threads = self.threads.map_or_else(cores, usize::from);
         let mut progress = |bytes| {
             bar.inc(bytes as u64);
-            match interrupt.is_requested() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            interrupt.flow()
         };
         let written = match self.split() {
             Some(limit) => plan
@@ -224,7 +218,7 @@ impl Quantize {
         match again.count() {
             0 => {}
             count => note(format_args!(
-                "warning: {} quantised already and lose precision twice",
+                "warning: {} already quantised and will lose precision twice",
                 match count {
                     1 => "1 tensor is".to_owned(),
                     _ => format!("{count} tensors are"),
@@ -241,7 +235,7 @@ impl Quantize {
         }
     }
 
-    fn tell(&self, plan: &Plan<'_>, seconds: f64) -> anyhow::Result<()> {
+    fn print(&self, plan: &Plan<'_>, seconds: f64) -> anyhow::Result<()> {
         let tensors = plan.tensors().iter();
         let bytes_before: u64 = tensors.clone().map(|t| t.tensor().size() as u64).sum();
         let bytes_after: u64 = tensors.clone().map(|t| t.bytes() as u64).sum();
@@ -290,8 +284,8 @@ impl Quantize {
     }
 }
 
-/// Fails unless a model that is brought into GGUF's form is one that kovar runs: what is missing or
-/// left over would make a file that nothing reads.
+/// Checks that a model that is converted to GGUF is supported: missing or unknown tensors would
+/// make an unusable file.
 fn check_whole(file: &ModelFile) -> anyhow::Result<()> {
     if !matches!(file.format(), ModelFormat::Gguf { .. }) {
         read_architecture(file)?;
@@ -299,7 +293,7 @@ fn check_whole(file: &ModelFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether both paths lead to one file that is there.
+/// Whether both paths lead to the same existing file.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
         (Ok(a), Ok(b)) => a == b,

@@ -1,8 +1,7 @@
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use kovar::quantize::Mix;
 use kovar::synth::{self, Shape, SynthError};
@@ -10,14 +9,14 @@ use kovar::synth::{self, Shape, SynthError};
 use crate::args::mix;
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
-use crate::{format, progress};
+use crate::{format, output, progress};
 
-/// Write a model file of a known shape with random weights, for measuring speed.
+/// Write a model file of a known shape with random weights, for benchmarks.
 ///
 /// Shapes: Llama-3.2-1B, Llama-3.1-8B and SmolLM2-135M (llama), Qwen3-0.6B (qwen3), RWKV7-0.4B and
-/// RWKV7-1.5B (rwkv7). The file has the metadata of the model and a vocabulary of its size that
-/// means nothing, so that other programs load it too. Weights are put together from a pool of random pieces, which makes large files in little
-/// time; speed does not depend on their numbers.
+/// RWKV7-1.5B (rwkv7). The file has the metadata of the model and a meaningless vocabulary of the
+/// same size, so that other programs can load it too. The weights are composed from a pool of
+/// random blocks, so that large files are written quickly; speed does not depend on the values.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +27,7 @@ pub struct Synth {
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
 
-    /// Whose sizes the file has.
+    /// The model whose sizes are used.
     #[arg(long, value_name = "NAME", value_parser = shape)]
     shape: Shape,
 
@@ -44,7 +43,7 @@ pub struct Synth {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Replace FILE if it is there.
+    /// Replace FILE if it exists.
     #[arg(short, long)]
     force: bool,
 }
@@ -53,7 +52,7 @@ impl Synth {
     /// Runs the command.
     ///
     /// # Errors
-    /// A shape of another architecture; a file that would be replaced or cannot be written.
+    /// A shape of another architecture; a file that exists without --force or cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let (known, name) = (self.shape.architecture(), self.output.display());
         if let Some(arch) = self.arch.as_deref().filter(|&arch| arch != known) {
@@ -61,11 +60,7 @@ impl Synth {
             let message = format!("invalid value '{arch}' for '--arch': {shape} is {known}");
             return Err(UsageError::new(message).into());
         }
-        match std::fs::metadata(&self.output) {
-            Ok(metadata) if !metadata.is_file() => bail!("{name} is not a regular file"),
-            Ok(_) if !self.force => bail!("{name} exists already; --force replaces it"),
-            _ => {}
-        }
+        output::check_path(&self.output, self.force)?;
         let bar = progress::byte_bar("writing", 0);
         let interrupt = Interrupt::install()?;
         let _listening = interrupt.listen();
@@ -74,10 +69,7 @@ impl Synth {
             bytes = total;
             bar.set_length(total);
             bar.set_position(written);
-            match interrupt.is_requested() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            interrupt.flow()
         };
         let written = synth::write_file(
             &self.shape,

@@ -16,11 +16,11 @@ use crate::diagnostics::UsageError;
 use crate::output::Table;
 use crate::{format, output, progress};
 
-/// Check a device's operations.
+/// Test the operations of a device.
 ///
-/// Runs every operation in all dtypes and layouts and holds the results against a slow f64
-/// reference, with poisoned outputs and guard bytes around all memory. Exit code 1 if a case
-/// fails.
+/// Runs every operation in all dtypes and layouts and compares the results with a slow f64
+/// reference. Outputs are poisoned and all memory has guard bytes around it. The exit code is 1 if
+/// a case fails.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,19 +30,19 @@ Examples:
   kovar test-ops --mode support --op attention
   kovar test-ops --mode perf --op matmul --json")]
 pub struct TestOps {
-    /// Only this operation.
+    /// Test only this operation.
     #[arg(long, value_name = "NAME")]
     op: Option<String>,
 
-    /// Only cases whose name contains this.
+    /// Test only cases whose name contains TEXT.
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
 
-    /// What to do.
+    /// The mode.
     #[arg(long, value_enum, default_value_t = Mode::Test)]
     mode: Mode,
 
-    /// Print JSON, with every case.
+    /// Print JSON with every case.
     #[arg(long)]
     json: bool,
 
@@ -52,9 +52,9 @@ pub struct TestOps {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Hold the results against the reference.
+    /// Compare the results with the reference.
     Test,
-    /// List what the device supports, and why not the rest.
+    /// List what the device supports, and the reasons for what it does not.
     Support,
     /// Time the larger cases.
     Perf,
@@ -69,7 +69,7 @@ impl TestOps {
     /// Runs the command.
     ///
     /// # Errors
-    /// An unknown operation, a device that cannot be made, no case that the options choose.
+    /// An unknown operation, a device that cannot be opened, or no matching case.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let names = op_names();
         if let Some(op) = self.op.as_deref().filter(|op| !names.contains(op)) {
@@ -119,7 +119,7 @@ impl TestOps {
         }
     }
 
-    /// Prints the reports of all devices; fails if a case failed.
+    /// Prints the reports of all devices; the exit code is 1 if a case failed.
     fn finish<T: Serialize>(
         &self,
         reports: Vec<T>,
@@ -128,7 +128,7 @@ impl TestOps {
         failures: impl Fn(&T) -> usize,
     ) -> anyhow::Result<ExitCode> {
         if reports.iter().map(cases).sum::<usize>() == 0 {
-            return Err(UsageError::new("no case has this name").into());
+            return Err(UsageError::new("no case matches the options").into());
         }
         let failed = reports.iter().map(failures).sum::<usize>();
         if self.json {
@@ -181,7 +181,7 @@ fn test_text(report: &TestReport) -> String {
         ">failed",
         ">unsupported",
         ">largest NMSE",
-        ">most of a limit",
+        ">largest share of limit",
     ]);
     let (mut passed, mut failed) = (0, 0);
     for op in &report.ops {

@@ -11,28 +11,28 @@ use crate::{load, output, text_input};
 
 /// Show the token ids of a text.
 ///
-/// Writes the ids in one line, as the model would get them. Needs only a tokenizer, so it works on
-/// files that have a vocabulary and no tensors.
+/// Prints the ids on one line, as the model would receive them. Works on files that have a
+/// vocabulary but no tensors.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Tokenize {
-    /// The text; `-`, or none where stdin is not a terminal, reads it from stdin, as it is.
+    /// The text. `-`, or no TEXT if stdin is not a terminal, reads it from stdin unchanged.
     #[arg(value_name = "TEXT")]
     text: Option<String>,
 
     #[command(flatten)]
     model: ModelArgs,
 
-    /// One token a line: its id and the text that it stands for. Bytes that are no whole character
-    /// show as <0x9F>.
+    /// Print one token per line: its id and its text. Bytes of incomplete characters are shown as
+    /// <0x9F>.
     #[arg(long)]
     pieces: bool,
 
-    /// Read control tokens that are written out in the text, such as <|im_end|>, as these tokens.
+    /// Encode control tokens in the text, such as <|im_end|>, as these tokens.
     #[arg(long)]
     special: bool,
 
-    /// No begin and end tokens around the text, even if the file asks for them.
+    /// Add no begin and end tokens, even if the file asks for them.
     #[arg(long)]
     no_bos: bool,
 
@@ -65,11 +65,11 @@ impl Tokenize {
             .and_then(Tokenizer::from_spec)
             .with_context(|| format!("cannot read the tokenizer of {}", self.model.model))?;
         let Some(text) = text_input::text_or_stdin(self.text.as_deref())? else {
-            let message = "there is no text: give it as an argument or on stdin";
+            let message = "there is no text: pass it as an argument or on stdin";
             return Err(UsageError::missing(message).into());
         };
-        load::tell_warnings(&tokenizer);
-        load::tell_lost_bytes(&tokenizer, &text);
+        load::note_warnings(&tokenizer);
+        load::warn_lost_bytes(&tokenizer, &text);
         let options = EncodeOptions {
             add_special: !self.no_bos,
             parse_special: self.special,
@@ -98,7 +98,7 @@ impl Tokenize {
     }
 }
 
-/// What a token stands for.
+/// The bytes of a token.
 fn bytes(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     tokenizer.token_bytes(id).unwrap_or_default()
 }

@@ -56,9 +56,9 @@ fn a_conversation_that_fills_the_context_can_be_reset() {
     let lines = json_lines(&output.stdout);
     assert_eq!(lines.len(), 3, "{}", output.stdout);
     let error = lines[1]["error"].as_str().unwrap();
-    assert!(error.contains("/reset starts anew"), "{error}");
+    assert!(error.contains("/reset clears the conversation"), "{error}");
     assert_eq!(lines[0]["text"], lines[2]["text"]);
-    assert!(output.stderr.contains("forgotten"), "{}", output.stderr);
+    assert!(output.stderr.contains("cleared"), "{}", output.stderr);
 }
 
 #[test]

@@ -71,8 +71,5 @@ fn rates_that_were_measured_once_are_shown() {
         text.contains("products    none quantised, 60.2 GFLOP/s float"),
         "{text}"
     );
-    assert!(
-        text.contains("upload      8.5 GB/s behind 0.2 us"),
-        "{text}"
-    );
+    assert!(text.contains("upload      8.5 GB/s after 0.2 us"), "{text}");
 }

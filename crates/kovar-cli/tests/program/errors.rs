@@ -35,8 +35,8 @@ fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
         ("missing", "No such file"),
         ("empty", "is empty"),
         ("text", "not a GGUF file"),
-        ("cut", "cut short?"),
-        ("shortened", "cut short?"),
+        ("cut", "truncated?"),
+        ("shortened", "truncated?"),
         ("directory", "has no config.json"),
     ] {
         let path = at(name);
@@ -162,7 +162,7 @@ fn a_text_that_fails_midway_ends_its_line() {
     let run = kovar(&fails);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), "Oncea\n"));
     assert!(
-        run.stderr.contains("no token can be chosen"),
+        run.stderr.contains("no token can be sampled"),
         "{}",
         run.stderr
     );
@@ -196,9 +196,9 @@ fn an_empty_text_is_bad_data_and_no_wrong_usage() {
 #[test]
 fn an_option_before_its_command_is_told_where_to_go() {
     let message = kovar(&["-m", "model.gguf", "generate"]).failed(2);
-    assert!(message.contains("behind the command"), "{message}");
+    assert!(message.contains("follow the command"), "{message}");
     let message = kovar(&["-Z", "generate"]).failed(2);
-    assert!(!message.contains("behind the command"), "{message}");
+    assert!(!message.contains("follow the command"), "{message}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Stdio};
 
 use crate::{Golden, command, goldens_of, ids, kovar, kovar_with_stdin};
 
@@ -20,8 +20,8 @@ fn greedy_texts_of_the_demo_models_follow_the_reference_up_to_near_ties() {
     }
 }
 
-/// Whether the greedy text of `model` is the golden's to the end. If not, the golden's token must be
-/// a near tie.
+/// Whether the greedy text of `model` is the golden's to the end. If not, the golden's token must
+/// be a near tie.
 fn follows(model: &str, golden: &Golden) -> bool {
     let base = ["generate", "-m", model, "--temp", "0", "-n", "64", "--json"];
     let report = kovar(&[&base[..], &[&golden.prompt]].concat()).json();
@@ -122,7 +122,7 @@ fn escapes_in_a_stop_string_are_characters() {
 }
 
 #[test]
-fn the_seed_is_told_where_it_matters() {
+fn the_seed_is_reported_if_it_has_an_effect() {
     let report = kovar(&["generate", "-n", "1", "--temp", "0", "--json"]).json();
     assert_eq!(report["seed"], serde_json::Value::Null);
     let report = kovar(&["generate", "-n", "1", "-s", "-1", "--json"]).json();
@@ -138,10 +138,10 @@ fn a_context_beyond_the_trained_one_is_noted() {
 }
 
 #[test]
-fn verbose_tells_of_device_load_time_and_context() {
+fn verbose_shows_device_load_time_and_context() {
     let run = kovar(&["-v", "generate", "-n", "1"]);
-    for told in ["INFO device", "INFO loaded", "INFO context"] {
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+    for expected in ["INFO device", "INFO loaded", "INFO context"] {
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
 }
 
@@ -188,20 +188,32 @@ fn one_seed_gives_one_text() {
     assert_ne!(text("7"), text("8"));
 }
 
-#[test]
-fn a_reader_that_goes_away_ends_the_program_quietly() {
-    let args = ["generate", "--temp", "0", "--ignore-eos", "-n", "400"];
+/// A program that generates a long text, its stdout, and the first `len` bytes that it wrote.
+fn started(more: &[&str], len: usize) -> (Child, ChildStdout, Vec<u8>) {
+    let args = [&["generate", "--temp", "0", "--ignore-eos"], more].concat();
     let mut child = command(&args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut first = [0; 4];
     let mut stdout = child.stdout.take().unwrap();
+    let mut first = vec![0; len];
     stdout.read_exact(&mut first).unwrap();
-    drop(stdout);
+    (child, stdout, first)
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, signal: &str) {
+    let id = child.id().to_string();
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args([signal, &id]).status().unwrap().success());
+}
+
+#[test]
+fn a_closed_stdout_ends_the_program_quietly() {
+    let (child, _, first) = started(&["-n", "400"], 4);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(&first, b"Once");
+    assert_eq!(first, b"Once");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
@@ -224,20 +236,10 @@ fn a_full_disk_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_termination_ends_the_program_as_the_system_does() {
+fn sigterm_has_its_default_effect() {
     use std::os::unix::process::ExitStatusExt;
-    let args = ["generate", "--temp", "0", "--ignore-eos", "--ctx", "100000"];
-    let mut child = command(&args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut first = [0; 20];
-    let mut stdout = child.stdout.take().unwrap();
-    stdout.read_exact(&mut first).unwrap();
-    let id = child.id().to_string();
-    let kill = std::process::Command::new("kill").arg(&id).status();
-    assert!(kill.unwrap().success());
+    let (mut child, _stdout, _) = started(&["--ctx", "100000"], 20);
+    signal(&child, "-TERM");
     // A shell gives this as exit code 128 + 15.
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
@@ -245,20 +247,8 @@ fn a_termination_ends_the_program_as_the_system_does() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_the_text_so_far() {
-    let args = ["generate", "--temp", "0", "--ignore-eos", "--ctx", "100000"];
-    let mut child = command(&args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdout = child.stdout.take().unwrap();
-    let mut text = vec![0; 60];
-    stdout.read_exact(&mut text).unwrap();
-    let id = child.id().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &id])
-        .status();
-    assert!(kill.unwrap().success());
+    let (child, mut stdout, mut text) = started(&["--ctx", "100000"], 60);
+    signal(&child, "-INT");
     stdout.read_to_end(&mut text).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -272,7 +262,7 @@ fn an_interrupt_keeps_the_text_so_far() {
 }
 
 #[test]
-fn every_way_to_sample_can_be_chosen() {
+fn every_sampling_option_has_an_effect() {
     let text = |args: &[&str]| {
         let fixed = ["generate", "-q", "-n", "24", "--seed", "5"];
         kovar(&[&fixed[..], args].concat()).ok()
@@ -320,7 +310,7 @@ fn every_way_to_sample_can_be_chosen() {
 }
 
 #[test]
-fn the_text_takes_the_form_that_is_asked_for() {
+fn the_text_satisfies_its_constraint() {
     let dir = tempfile::tempdir().unwrap();
     let schema = dir.path().join("schema.json");
     let object = r#"{"type": "object", "properties": {"ok": {"type": "boolean"}},
@@ -343,7 +333,7 @@ fn the_text_takes_the_form_that_is_asked_for() {
 }
 
 #[test]
-fn a_text_that_is_cut_before_its_grammar_ends_it_is_told_of() {
+fn a_text_that_ends_before_its_grammar_is_warned_about() {
     let args = [
         "generate",
         "-q",
@@ -357,7 +347,7 @@ fn a_text_that_is_cut_before_its_grammar_ends_it_is_told_of() {
     let cut = kovar(&[&args[..], &["2"]].concat());
     assert_eq!(cut.code, Some(0));
     assert!(
-        cut.stderr.contains("may not have the form"),
+        cut.stderr.contains("may violate its constraint"),
         "{}",
         cut.stderr
     );

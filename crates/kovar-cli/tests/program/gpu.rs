@@ -175,8 +175,8 @@ fn layers_go_to_a_gpu_and_to_a_second_one() {
     .concat();
     let three = on_gpu(&three);
     // A line for each of the plans of a step, not for each of the 14 products.
-    let told = three.stderr.matches("matmul (node ").count();
-    assert!((1..=4).contains(&told), "{}", three.stderr);
+    let reported = three.stderr.matches("matmul (node ").count();
+    assert!((1..=4).contains(&reported), "{}", three.stderr);
     let others = "the same holds for 13 other pins";
     assert!(three.stderr.contains(others), "{}", three.stderr);
     assert!(three.ok().starts_with("Once upon a time, there was a"));

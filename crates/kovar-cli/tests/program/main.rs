@@ -12,7 +12,7 @@ mod measure;
 mod perplexity;
 mod placement;
 mod quantize;
-mod session;
+mod saved_text;
 mod synth;
 mod tokenize;
 
@@ -20,7 +20,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a run of the program left.
+/// The result of a run of the program.
 struct Run {
     code: Option<i32>,
     stdout: String,
@@ -28,13 +28,13 @@ struct Run {
 }
 
 impl Run {
-    /// Stdout of a run that ended well.
+    /// Stdout of a successful run.
     fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "stderr: {}", self.stderr);
         self.stdout
     }
 
-    /// Stdout of a run that ended well, as JSON.
+    /// Stdout of a successful run, as JSON.
     fn json(self) -> serde_json::Value {
         let text = self.ok();
         assert_eq!(text.trim_end().lines().count(), 1, "one line: {text}");
@@ -66,7 +66,7 @@ fn command(args: &[&str]) -> Command {
     command
         .args(args)
         .env_remove("KOVAR_LOG")
-        // The user's cache is none of the tests' business.
+        // The tests must not use the user's cache.
         .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null());
     command
@@ -86,7 +86,7 @@ fn kovar_with_stdin(args: &[&str], input: &[u8]) -> Run {
         .spawn()
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("stdin is a pipe");
-    // A program that doesn't read all of it is none the worse for it.
+    // The program need not read all of it.
     let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().expect("the program ends").into()
@@ -106,12 +106,12 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
-/// A prompt of the golden file with the ids of the tokens that follow it.
+/// A prompt of the golden file, and the ids of the tokens that follow it.
 struct Golden {
     prompt: String,
     prompt_ids: Vec<u32>,
     greedy_ids: Vec<u32>,
-    /// By position, the greatest logits with their ids.
+    /// By position, the greatest logits and their ids.
     top_logits: Vec<(usize, Vec<(usize, f64)>)>,
 }
 

@@ -10,19 +10,20 @@ use super::schema::schema;
 use super::{Constraint, Grammar, GrammarError, GrammarKind};
 use crate::tokenizer::{TokenType, Tokenizer};
 
-/// Tokens of more bytes are never chosen under a grammar: the trie is built by a recursion over them.
+/// Longer tokens, in bytes, are never sampled under a grammar: building the trie recurses over
+/// their bytes.
 const MAX_TOKEN_LEN: usize = 128;
 
-/// The stack of the thread that compiles, in bytes; pages that it does not touch take no memory.
+/// The stack size of the compiling thread, in bytes; untouched pages need no memory.
 const COMPILER_STACK: usize = 256 << 20;
 
-/// How llguidance begins to say that nothing may follow.
+/// The prefix of llguidance's message that no token may follow.
 const NO_EXTENSION: &str = "NoExtension";
 
 /// Compiles grammars for one vocabulary.
 pub(crate) struct GrammarCompiler {
     factory: ParserFactory,
-    /// The id that stands for the end of a text: one behind the last of the vocabulary.
+    /// The id that stands for the end of a text: the vocabulary's length.
     end: u32,
 }
 
@@ -50,12 +51,12 @@ impl GrammarCompiler {
         Ok(Self { factory, end })
     }
 
-    /// A constraint at the beginning of a text.
+    /// The constraint for an empty text.
     ///
     /// # Errors
     /// [`GrammarError::Invalid`], [`GrammarError::Thread`]
     pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, GrammarError> {
-        // The compiler recurses along chains of rules, whose length only that of the text bounds.
+        // The compiler recurses along chains of rules, which may be as long as the grammar's text.
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(COMPILER_STACK);
             let thread = thread
@@ -85,7 +86,7 @@ impl GrammarCompiler {
         };
         let parser = self.factory.create_parser(compiled);
         let mut matcher = Matcher::new(Ok(parser.map_err(|error| invalid(&error))?));
-        // What nothing satisfies shows when the first token is asked for.
+        // An unsatisfiable grammar is detected at the first mask.
         match matcher.compute_mask() {
             Ok(_) => Ok(Constraint::new(matcher, kind, self.end)),
             Err(error) if error.to_string().starts_with(NO_EXTENSION) => {
@@ -96,13 +97,13 @@ impl GrammarCompiler {
     }
 }
 
-/// What a token adds to the text, as the trie takes it.
+/// The bytes that a token adds to the text, in the form of the trie.
 fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     let text = tokenizer.token_text(id).unwrap_or_default();
     let word = match tokenizer.token_type(id) {
         Some(TokenType::Control | TokenType::Unknown) => special(text),
         Some(TokenType::Unused) | None => Vec::new(),
-        // A byte of this value at the beginning would mark a special token.
+        // A first byte of this value would mark a special token.
         _ => match tokenizer.token_bytes(id) {
             Ok(bytes) if bytes.first() != Some(&TokTrie::SPECIAL_TOKEN_MARKER) => bytes,
             _ => Vec::new(),
@@ -114,12 +115,12 @@ fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     word
 }
 
-/// A token that only a grammar that names it allows.
+/// A token that is allowed only where the grammar names it.
 fn special(text: &str) -> Vec<u8> {
     [&[TokTrie::SPECIAL_TOKEN_MARKER], text.as_bytes()].concat()
 }
 
-/// Where a tokenizer keeps its compiler, once a grammar was asked for.
+/// The tokenizer's slot for its compiler, filled on first use.
 #[derive(Default)]
 pub(crate) struct CompilerSlot(OnceLock<GrammarCompiler>);
 

@@ -4,7 +4,7 @@ use super::error::message;
 use super::{Grammar, GrammarError, GrammarKind};
 use crate::tokenizer::Tokenizer;
 
-/// The state of a text that is held to a grammar.
+/// The state of a text that is constrained by a grammar.
 pub struct Constraint {
     matcher: Matcher,
     kind: GrammarKind,
@@ -17,7 +17,7 @@ pub struct Constraint {
 /// What may follow in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// Another token; it may also end here if `end` holds.
+    /// Another token, or the end of the text if `end` is true.
     More {
         /// Whether the text may end.
         end: bool,
@@ -27,9 +27,9 @@ pub enum Allowed {
 }
 
 impl Constraint {
-    /// A text at its beginning, to be made of tokens of `tokenizer`.
+    /// The constraint for an empty text, for tokens of `tokenizer`.
     ///
-    /// The first grammar for a tokenizer takes about as long as the vocabulary needs to be sorted.
+    /// The first grammar of a tokenizer takes longer: its vocabulary is sorted.
     ///
     /// # Errors
     /// [`GrammarError::Invalid`], [`GrammarError::Vocabulary`]
@@ -46,12 +46,12 @@ impl Constraint {
         }
     }
 
-    /// Sets the logits of tokens that cannot follow to minus infinity; `logits[id]` belongs to token `id`.
-    /// The tokens of `ends`, which end a text, stay if it may end here.
+    /// Sets the logits of tokens that cannot follow to minus infinity; `logits[id]` belongs to
+    /// token `id`. The end tokens `ends` are kept if the text may end here.
     ///
     /// # Errors
-    /// [`GrammarError::Stuck`], or [`GrammarError::NoToken`] if nothing is left and the text is not
-    /// complete.
+    /// [`GrammarError::Stuck`], or [`GrammarError::NoToken`] if no token is allowed and the text is
+    /// not complete.
     pub fn mask(&mut self, logits: &mut [f32], ends: &[u32]) -> Result<Allowed, GrammarError> {
         if self.is_complete() {
             return Ok(Allowed::Nothing);
@@ -83,15 +83,15 @@ impl Constraint {
         }
     }
 
-    /// Whether the text is complete, so that nothing may follow.
+    /// Whether the text is complete: nothing may follow.
     pub fn is_complete(&self) -> bool {
         self.matcher.is_stopped() && !self.matcher.is_error()
     }
 
-    /// Takes a token that [`mask`](Self::mask) left.
+    /// Appends a token that [`mask`](Self::mask) allowed.
     ///
     /// # Errors
-    /// [`GrammarError::Stuck`] for one that it did not leave.
+    /// [`GrammarError::Stuck`] for a token that it did not allow.
     pub fn accept(&mut self, token: u32) -> Result<(), GrammarError> {
         let kind = self.kind;
         self.tokens += 1;

@@ -1,32 +1,32 @@
 use super::GrammarKind;
 
-/// Why a text cannot be held to a grammar.
+/// Why a text cannot be constrained by a grammar.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrammarError {
-    /// No text.
+    /// The grammar is empty.
     #[error("the {} is empty", kind.name())]
     Empty {
         /// The language.
         kind: GrammarKind,
     },
-    /// A text that is too long.
-    #[error("the {} has {len} bytes; {} are the most", kind.name(), kind.max_len())]
+    /// The grammar is too long.
+    #[error("the {} has {len} bytes; the limit is {}", kind.name(), kind.max_len())]
     TooLong {
         /// The language.
         kind: GrammarKind,
         /// Its bytes.
         len: usize,
     },
-    /// A schema that is not JSON.
+    /// The schema is not JSON.
     #[error("the JSON schema is not JSON: {source}")]
     NotJson {
-        /// Where and why.
+        /// The position and the cause.
         source: serde_json::Error,
     },
-    /// A bound of a number leaves only numbers that are too large.
+    /// A bound that allows only numbers beyond the supported range.
     #[error(
-        "the JSON schema has `{keyword}: {value:?}`, beyond what can be bounded (about ±9.2e18)"
+        "the JSON schema has `{keyword}: {value:?}`, beyond the supported bounds (about ±9.2e18)"
     )]
     Bound {
         /// The keyword.
@@ -34,13 +34,13 @@ pub enum GrammarError {
         /// Its value.
         value: f64,
     },
-    /// It cannot be compiled: it is malformed, uses what is not supported, contradicts itself or needs too
-    /// much work.
+    /// It cannot be compiled: it is malformed, uses unsupported features, is contradictory or needs
+    /// too much work.
     #[error("the {} cannot be used: {source}", kind.name())]
     Invalid {
         /// The language.
         kind: GrammarKind,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No text satisfies it.
@@ -49,19 +49,19 @@ pub enum GrammarError {
         /// The language.
         kind: GrammarKind,
     },
-    /// There is no thread to compile it.
+    /// The thread that compiles it cannot be started.
     #[error("no thread can be started to compile the grammar: {source}")]
     Thread {
         /// Why.
         source: std::io::Error,
     },
     /// The tokens of a vocabulary cannot be matched.
-    #[error("the vocabulary cannot be held to a grammar: {source}")]
+    #[error("the vocabulary cannot be constrained by a grammar: {source}")]
     Vocabulary {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Matching needs too much work at this place of the text, or the text has left the grammar.
+    /// Matching needs too much work at this position of the text, or the text violates the grammar.
     #[error("the {} cannot be followed any further: {source}", kind.name())]
     Stuck {
         /// The language.
@@ -69,9 +69,9 @@ pub enum GrammarError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No token of the vocabulary goes on as the grammar wants.
+    /// No token of the vocabulary is allowed next.
     #[error(
-        "no token of the vocabulary continues the text as the {} wants; the text so far has {tokens} tokens",
+        "no token of the vocabulary continues the text as the {} requires; the text so far has {tokens} tokens",
         kind.name()
     )]
     NoToken {
@@ -82,13 +82,13 @@ pub enum GrammarError {
     },
 }
 
-/// How llguidance begins to tell of a fault of its own.
+/// The prefix of llguidance's messages about internal errors.
 const PANIC: &str = "panic";
 
-/// What users are told then.
-pub(super) const FAULT: &str = "it is beyond what can be worked with";
+/// The message for users in this case.
+pub(super) const FAULT: &str = "it is too complex";
 
-/// What llguidance says is wrong, without what it adds for its developers.
+/// The message of llguidance without the details for its developers.
 pub(super) fn message(error: impl std::fmt::Display) -> Box<dyn std::error::Error + Send + Sync> {
     let text = error.to_string();
     if text.starts_with(PANIC) {

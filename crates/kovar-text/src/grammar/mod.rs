@@ -1,8 +1,8 @@
-//! Output that keeps to a JSON schema, a regular expression or a grammar.
+//! Output constrained by a JSON schema, a regular expression or a grammar.
 //!
-//! A [`Grammar`] says what a text may be. For each token to be chosen, all tokens that would leave it are
-//! masked. The matching is done by the llguidance crate: an Earley parser over a lexer of derivatives,
-//! run over a trie of the vocabulary.
+//! A [`Grammar`] defines the allowed texts. Before each token is sampled, all tokens that would
+//! violate the grammar are masked. The matching is done by the llguidance crate: an Earley parser
+//! over a lexer of derivatives, run over a trie of the vocabulary.
 
 mod compiler;
 mod constraint;
@@ -13,8 +13,8 @@ pub(crate) use compiler::{CompilerSlot, GrammarCompiler};
 pub use constraint::{Allowed, Constraint};
 pub use error::GrammarError;
 
-/// What a text may be. It comes from a user and is not trusted: its length is bounded here, the
-/// work of matching it when it is compiled and at each token.
+/// A definition of the allowed texts. It comes from a user and is not trusted: its length is
+/// bounded here, and the work of matching is bounded at compilation and at each token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
     kind: GrammarKind,
@@ -24,16 +24,17 @@ pub struct Grammar {
 /// The language that a [`Grammar`] is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrammarKind {
-    /// A JSON schema (<https://json-schema.org>); references lead into the schema itself only.
+    /// A JSON schema (<https://json-schema.org>); references must stay within the schema.
     JsonSchema,
     /// A regular expression for the whole text.
     Regex,
-    /// A context-free grammar in the dialect of Lark that llguidance reads; `start` is its first rule.
+    /// A context-free grammar in the dialect of Lark that llguidance reads; `start` is its first
+    /// rule.
     Lark,
 }
 
 impl GrammarKind {
-    /// What errors call it.
+    /// Its name in error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::JsonSchema => "JSON schema",
@@ -42,8 +43,8 @@ impl GrammarKind {
         }
     }
 
-    /// The longest text of this kind, in bytes. Compiling a grammar or an expression may take time in the
-    /// square of it.
+    /// The longest text of this kind, in bytes. Compiling a grammar or an expression may take
+    /// quadratic time.
     pub fn max_len(self) -> usize {
         match self {
             Self::JsonSchema => 1 << 20,

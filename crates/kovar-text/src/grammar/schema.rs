@@ -1,22 +1,22 @@
-//! JSON schemas as llguidance takes them.
+//! Preparing JSON schemas for llguidance.
 
 use serde_json::{Value, json};
 
 use super::GrammarError;
 
-/// Between the parts of JSON: a model may write some white space, but not go on with it for ever.
+/// White space between JSON tokens: bounded, because a model could otherwise write it forever.
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{0,16}";
 
-/// The schema's own key for what only llguidance knows.
+/// The key for llguidance's own options in a schema.
 const OPTIONS_KEY: &str = "x-guidance";
 
-/// The largest bound, which llguidance holds as `i64`: the double before 2^63.
+/// The largest bound, which llguidance stores as `i64`: the largest double below 2^63.
 const LARGEST: f64 = 9_223_372_036_854_774_784.0;
 
 /// Keywords whose values are data, not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// Keywords that bound a number from one side.
+/// Keywords that bound a number on one side.
 const BOUNDS: [(&str, Side); 4] = [
     ("exclusiveMaximum", Side::Above),
     ("exclusiveMinimum", Side::Below),
@@ -30,8 +30,8 @@ enum Side {
     Above,
 }
 
-/// The schema, with bounded white space between its parts unless it says otherwise, and with bounds of
-/// numbers that llguidance can work with.
+/// The schema with bounded white space, unless it sets another pattern, and with number bounds that
+/// llguidance supports.
 pub(super) fn schema(text: &str) -> Result<Value, GrammarError> {
     let mut schema: Value =
         serde_json::from_str(text).map_err(|source| GrammarError::NotJson { source })?;
@@ -44,8 +44,8 @@ pub(super) fn schema(text: &str) -> Result<Value, GrammarError> {
     Ok(schema)
 }
 
-/// Brings bounds that lie further out than the largest to it: what fits then fits the schema too. The
-/// parser of JSON bounds the depth.
+/// Clamps bounds beyond the largest to the largest; every text that then matches also matches the
+/// schema. The JSON parser limits the depth.
 fn bound(schema: &mut Value) -> Result<(), GrammarError> {
     match schema {
         Value::Array(schemas) => schemas.iter_mut().try_for_each(bound),
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn bounds_that_leave_only_numbers_far_out_are_refused() {
-        for (keyword, value, told) in [
+        for (keyword, value, message) in [
             ("minimum", 1e19, "`minimum: 1e19`"),
             ("exclusiveMaximum", -1e300, "`exclusiveMaximum: -1e300`"),
         ] {
             let error = bound(&mut json!({"items": {keyword: value}})).unwrap_err();
             assert!(matches!(error, GrammarError::Bound { .. }), "{error:?}");
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 }

@@ -1,24 +1,27 @@
-//! Evaluating tokens, in steps that are queued one behind another.
+//! Evaluation of tokens, in steps that are queued one after another.
 
 use std::ops::ControlFlow;
 
 use kovar_runtime::{ObservedSegment, RunError, forecast};
 
-use super::brake::Brake;
-use super::{Context, EvalError, LONGEST_PART, LogitsOf, Model, Step, StepError, is_too_large};
+use super::cancellation::Cancellation;
+use super::{
+    Context, EvalError, LONGEST_MICRO_BATCH, LogitsOf, Model, Step, StepError, is_too_large,
+};
 use crate::architecture::StepShape;
 use crate::chunks::{LONGEST_STEP, next_long_step, next_step};
 
 impl Model {
-    /// Appends `tokens` to the context and replaces `logits` by the logits asked for, row by row,
-    /// F32 `[rows, vocab_len]`. Long runs go through in steps of up to 512 tokens, or if weights are
-    /// streamed and only the last token's logits are asked for, of up to 4096: then all tokens of
-    /// a step go through a layer, 512 together, before they go through the next one, so that
-    /// weights cross to their devices once a step. Nobody waits between steps that give no logits.
+    /// Appends `tokens` to the context and replaces `logits` by the requested logits, row by row,
+    /// F32 `[rows, vocab_len]`. Long inputs are evaluated in steps of up to 512 tokens. If weights
+    /// are streamed and only the last token's logits are requested, steps have up to 4096 tokens:
+    /// all tokens of a step go through a layer, 512 at a time, before the next layer, so that
+    /// weights are uploaded once per step. Steps without logits are queued without waiting.
     ///
     /// # Errors
-    /// See [`EvalError`]. If a step fails, the tokens of the steps up to the last one that gave logits
-    /// are in the context; of a recurrent model those that [`truncate`](Self::truncate) can go back to.
+    /// See [`EvalError`]. If a step fails, the context holds the tokens of the steps up to the last
+    /// one with logits; for a recurrent model, only those to which [`truncate`](Self::truncate) can
+    /// return.
     pub fn eval(
         &mut self,
         tokens: &[u32],
@@ -28,14 +31,14 @@ impl Model {
         self.eval_steps(tokens, logits_of, logits, None)
     }
 
-    /// [`eval`](Self::eval) that `go_on` may break off: it is asked before each step, and within steps
-    /// of 128 tokens or more on one device, or of several parts, behind each layer of each part that
-    /// is queued, of which no more than two are on their way.
+    /// [`eval`](Self::eval) that `go_on` may cancel. It is called before each step. In steps of 128
+    /// tokens or more on one device, and in steps of several micro-batches, it is also called after
+    /// each queued layer of each micro-batch, of which at most two are in flight.
     ///
     /// # Errors
-    /// Those of [`eval`](Self::eval), and [`RunError::Cancelled`] if it was broken off. Then as many
-    /// tokens are in the context as after another error of a step; broken off between two steps, those
-    /// of the steps before.
+    /// Those of [`eval`](Self::eval), and [`RunError::Cancelled`] if it was cancelled. The context
+    /// is then the same as after a failed step; if it was cancelled between two steps, it holds the
+    /// tokens of the earlier steps.
     pub fn eval_while(
         &mut self,
         tokens: &[u32],
@@ -56,7 +59,7 @@ impl Model {
         self.check(tokens)?;
         logits.clear();
         self.compile_ahead(tokens.len(), logits_of)?;
-        // Not in the context yet, of which those of the first `queued` are in steps on their way.
+        // `rest` is not in the context yet; its first `queued` tokens are in steps in flight.
         let (mut rest, mut queued) = (tokens, 0);
         while !rest.is_empty() {
             let later = rest.get(queued..).unwrap_or_default();
@@ -64,32 +67,33 @@ impl Model {
             let now = later.get(..shape.n_tokens).unwrap_or(later);
             let ahead = rest.get(..queued).unwrap_or_default();
             if queued == 0 {
-                self.bring_states()?;
+                self.sync_states()?;
             }
             if go_on.as_mut().is_some_and(|go_on| go_on().is_break()) {
                 return self.stop(ahead, RunError::Cancelled.into());
             }
             let mut step = match self.steps.remove(&shape) {
                 Some(step) => step,
-                None => match self.compile_in_short(shape) {
+                None => match self.compile_or_shorten(shape) {
                     Ok(Some(step)) => step,
                     Ok(None) => continue,
                     Err(error) => return self.stop(ahead, error.into()),
                 },
             };
-            if step.graph.parts.len() > 1 {
-                // There are as many kinds of long steps as lengths of texts.
-                self.steps.retain(|_, kept| kept.graph.parts.len() == 1);
+            if step.graph.micro_batches.len() > 1 {
+                // Almost every text length has its own long step, so only one is kept.
+                self.steps
+                    .retain(|_, kept| kept.graph.micro_batches.len() == 1);
             }
             let first = self.tokens.len() + queued;
-            let watched = step.graph.parts.len() > 1 || self.session.devices().len() == 1;
+            let watched = step.graph.micro_batches.len() > 1 || self.session.devices().len() == 1;
             let run = match go_on.as_mut().filter(|_| watched) {
                 None => self.run(&mut step, (first, now), logits, None),
                 Some(go_on) => {
-                    let mut brake = Brake::new(*go_on);
-                    let mut observer = |evaluated: &ObservedSegment<'_>| brake.check(evaluated);
+                    let mut cancellation = Cancellation::new(*go_on);
+                    let mut observer = |evaluated: &Evaluated<'_>| cancellation.check(evaluated);
                     let run = self.run(&mut step, (first, now), logits, Some(&mut observer));
-                    brake.failure.map_or(run, Err)
+                    cancellation.failure.map_or(run, Err)
                 }
             };
             self.steps.insert(shape, step);
@@ -105,13 +109,13 @@ impl Model {
         Ok(())
     }
 
-    /// Compiles what the short steps for `remaining` tokens need: compiling waits for the devices, which
-    /// are to have steps to work on all the time.
+    /// Compiles the short steps for `remaining` tokens in advance: compiling waits for the devices,
+    /// which should always have queued work.
     fn compile_ahead(&mut self, remaining: usize, logits_of: LogitsOf) -> Result<(), EvalError> {
         let mut rest = remaining;
         while rest > 0 {
             let shape = self.next_shape(rest, logits_of);
-            if shape.n_tokens <= LONGEST_PART && !self.steps.contains_key(&shape) {
+            if shape.n_tokens <= LONGEST_MICRO_BATCH && !self.steps.contains_key(&shape) {
                 let step = self.compile(shape)?;
                 self.steps.insert(shape, step);
             }
@@ -120,10 +124,10 @@ impl Model {
         Ok(())
     }
 
-    /// Ends an evaluation between two steps, the tokens `queued` being in steps on their way.
+    /// Ends an evaluation between two steps, while the tokens `queued` are in steps in flight.
     fn stop(&mut self, queued: &[u32], error: EvalError) -> Result<(), EvalError> {
         if !queued.is_empty() {
-            // What stopped it counts, unless what went before failed.
+            // An error of the queued steps takes precedence over `error`.
             self.finish(queued, self.session.wait().map_err(EvalError::from))?;
         }
         Err(error)
@@ -146,9 +150,9 @@ impl Model {
         }
     }
 
-    /// Compiles a step; `None` if it has several parts for which there is no room, so that
-    /// the tokens go in steps of one.
-    fn compile_in_short(&mut self, shape: StepShape) -> Result<Option<Step>, StepError> {
+    /// Compiles a step. `None` if it has several micro-batches and does not fit into memory; from
+    /// then on, steps have one micro-batch.
+    fn compile_or_shorten(&mut self, shape: StepShape) -> Result<Option<Step>, StepError> {
         let error = match self.has_room(shape) {
             Ok(true) => match self.compile(shape) {
                 Err(StepError::Compile(error)) if is_too_large(&error) => error,
@@ -170,9 +174,9 @@ impl Model {
         Ok(None)
     }
 
-    /// Whether the devices have room for a step of several parts.
+    /// Whether a step of several micro-batches fits into the budgets of the devices.
     fn has_room(&self, shape: StepShape) -> Result<bool, StepError> {
-        if shape.n_tokens <= LONGEST_PART || !self.session.homes().has_budgets() {
+        if shape.n_tokens <= LONGEST_MICRO_BATCH || !self.session.homes().has_budgets() {
             return Ok(true);
         }
         let graph = self.graph(shape)?;
@@ -181,26 +185,25 @@ impl Model {
         Ok(!plan.is_spilled)
     }
 
-    /// The tokens of the next step for `remaining` tokens of which the last one's logits are asked
-    /// for.
+    /// The size of the next step for `remaining` tokens of which the logits of the last are
+    /// requested.
     pub(super) fn next_step(&self, remaining: usize) -> usize {
-        match self.long_steps {
-            true => next_long_step(remaining),
-            false => self.next_short_step(remaining),
+        if self.long_steps {
+            next_long_step(remaining)
+        } else {
+            next_step(remaining.min(self.micro_batch))
         }
     }
 
-    fn next_short_step(&self, remaining: usize) -> usize {
-        next_step(remaining.min(self.micro_batch))
-    }
-
-    /// Tokens of a prompt that are best evaluated at once: in a long step, or over several devices
-    /// in many short ones between which nobody waits.
+    /// The number of tokens of a prompt to evaluate in one call: one long step, or many short steps
+    /// that are queued without waiting on several devices.
     pub(crate) fn prompt_tokens(&self) -> usize {
-        let in_micro_batches = self.session.devices().len() > 1 && self.micro_batch < LONGEST_PART;
-        match self.long_steps || in_micro_batches {
-            true => LONGEST_STEP,
-            false => LONGEST_PART,
+        let in_micro_batches =
+            self.session.devices().len() > 1 && self.micro_batch < LONGEST_MICRO_BATCH;
+        if self.long_steps || in_micro_batches {
+            LONGEST_STEP
+        } else {
+            LONGEST_MICRO_BATCH
         }
     }
 }

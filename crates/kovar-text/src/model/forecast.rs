@@ -1,4 +1,4 @@
-//! What a model would ask of its devices, known before anything is loaded.
+//! The memory, plan and copies of a model, computed before anything is loaded.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kovar_runtime::{DeviceUsage, Forecast, Forecaster};
 use super::{LAST, LoadError, LogitsOf, Model, ModelOptions, StepError, is_too_large};
 use crate::architecture::StepShape;
 
-/// What a model would ask of its devices.
+/// What a model requires of its devices.
 #[derive(Clone, Debug)]
 pub struct ModelForecast {
     /// The first step of the evaluation.
@@ -19,23 +19,23 @@ pub struct ModelForecast {
     pub graph: Graph,
     /// Its plan.
     pub plan: Forecast,
-    /// What all steps together hold, by device, but for what programs hold for themselves.
-    pub held: Vec<DeviceUsage>,
-    /// What the activation memory of a device cannot go below for the steps, in bytes, by device.
+    /// The memory of all steps together, by device, without the programs' own memory.
+    pub held: Vec<DeviceUse>,
+    /// The lower bound of the activation memory of the steps, in bytes, by device.
     pub arena_lower_bounds: Vec<usize>,
-    /// What the programs of a device hold for themselves by estimate, in bytes, by device.
+    /// The estimated memory of the programs themselves, in bytes, by device.
     pub programs: Vec<usize>,
-    /// The most bytes of outputs that the host reads behind a step.
+    /// The maximum number of output bytes that the host reads after a step.
     pub output_bytes: usize,
-    /// Bytes that cross between devices in the first step, if the context is empty before it, and if
-    /// it is full behind it.
+    /// Bytes copied between devices in the first step: if the context is empty before it, and if
+    /// the context is full after it.
     pub copied_bytes: [usize; 2],
 }
 
 impl Model {
-    /// What [`load`](Self::load) and the evaluation of `n_tokens` tokens would ask of the devices: the
-    /// last one's logits, and if the options have several rows of logits, then those of so many
-    /// tokens. Nothing is loaded.
+    /// What [`load`](Self::load) and an evaluation of `n_tokens` tokens would require of the
+    /// devices: with the logits of the last token and, if `logit_rows` of the options is above 1,
+    /// with the logits of that many tokens. Nothing is loaded.
     ///
     /// # Errors
     /// See [`LoadError`].
@@ -53,11 +53,15 @@ impl Model {
                 context,
             });
         }
-        model.foresee(n_tokens, options.logit_rows)
+        model.forecast_steps(n_tokens, options.logit_rows)
     }
 
-    /// The forecast of the first step of `n_tokens` tokens, with what all steps hold.
-    fn foresee(&mut self, n_tokens: usize, logit_rows: usize) -> Result<ModelForecast, LoadError> {
+    /// The forecast of the first step of `n_tokens` tokens, with the memory of all steps.
+    fn forecast_steps(
+        &mut self,
+        n_tokens: usize,
+        logit_rows: usize,
+    ) -> Result<ModelForecast, LoadError> {
         let mut shapes = vec![LAST];
         let mut add = |shape| {
             if !shapes.contains(&shape) {
@@ -91,14 +95,14 @@ impl Model {
         let mut output_bytes = 0;
         for shape in shapes {
             let graph = self.graph(shape)?;
-            let plan = match forecaster.add(&graph.graph, &self.policy_of(&graph, shape)) {
-                Ok(plan) if !(plan.is_spilled && graph.parts.len() > 1) => plan,
-                Err(error) if graph.parts.len() <= 1 || !is_too_large(&error) => {
+            let plan = match foresight.add(&graph.graph, &self.policy_of(&graph, shape)) {
+                Ok(plan) if !(plan.is_crowded && graph.micro_batches.len() > 1) => plan,
+                Err(error) if graph.micro_batches.len() <= 1 || !is_too_large(&error) => {
                     return Err(StepError::from(error).into());
                 }
                 _ => {
                     self.long_steps = false;
-                    return self.foresee(n_tokens, logit_rows);
+                    return self.forecast_steps(n_tokens, logit_rows);
                 }
             };
             held.clone_from(&plan.held);
@@ -120,8 +124,9 @@ impl Model {
         let valid = n_tokens.min(first.n_tokens);
         let full = self.context_len().map_or(0, |context| context - valid);
         let copied_bytes = [0, full].map(|before| {
-            let parts = graph.parts.iter();
-            let scalars = parts.map(|part| graph.tokens.scalar(part, before, valid) as i32);
+            let micro_batches = graph.micro_batches.iter();
+            let scalars = micro_batches
+                .map(|micro_batch| graph.tokens.scalar(micro_batch, before, valid) as i32);
             plan.schedule.copied_bytes(&scalars.collect::<Vec<i32>>())
         });
         Ok(ModelForecast {

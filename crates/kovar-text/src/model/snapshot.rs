@@ -1,4 +1,4 @@
-//! The context of a model taken out of its states, and put back.
+//! Reading the context of a model from its states, and writing it back.
 
 use kovar_core::DType;
 use kovar_runtime::{Session, SessionError, StateInfo};
@@ -47,20 +47,21 @@ pub(super) fn first_rows(state: &StateInfo, rows: usize) -> (Vec<usize>, usize) 
 }
 
 impl Model {
-    /// Remembers the states of a recurrent model, so that it can go back to the present tokens; the
-    /// checkpoint before is forgotten. A model with caches can go back to any token without.
+    /// Saves the states of a recurrent model, so that it can return to the current tokens. This
+    /// replaces the previous checkpoint. A model with caches can return to any token without
+    /// checkpoints.
     ///
     /// # Errors
     /// The states cannot be read.
     pub fn checkpoint(&mut self) -> Result<(), SessionError> {
         let tokens = self.tokens.len();
-        let is_there = match &self.context {
+        let exists = match &self.context {
             Context::Caches { .. } => true,
             Context::States { checkpoint, .. } => {
                 checkpoint.as_ref().is_some_and(|is| is.tokens == tokens)
             }
         };
-        if is_there {
+        if exists {
             return Ok(());
         }
         let states = self.read_states()?;
@@ -70,9 +71,9 @@ impl Model {
         Ok(())
     }
 
-    /// The states as they are after the tokens in the context; of caches the rows of those.
+    /// The states after the tokens in the context; for caches, only the rows of these tokens.
     pub(super) fn read_states(&mut self) -> Result<Vec<StateBytes>, SessionError> {
-        self.bring_states()?;
+        self.sync_states()?;
         let rows = match self.context {
             Context::Caches { .. } => self.tokens.len(),
             Context::States { .. } => usize::MAX,
@@ -83,7 +84,7 @@ impl Model {
             .collect()
     }
 
-    /// Replaces the context by `tokens`, after which the states are `states`.
+    /// Replaces the context by `tokens` and the states by `states`, which are those after `tokens`.
     pub(super) fn write_states(
         &mut self,
         tokens: &[u32],
@@ -104,8 +105,9 @@ impl Model {
         Ok(())
     }
 
-    /// Brings the states of a recurrent model to where its tokens are.
-    pub(super) fn bring_states(&mut self) -> Result<(), SessionError> {
+    /// Makes the states of a recurrent model match the tokens in the context, from the checkpoint
+    /// or by a reset.
+    pub(super) fn sync_states(&mut self) -> Result<(), SessionError> {
         let tokens = self.tokens.len();
         let Context::States { held, checkpoint } = &mut self.context else {
             return Ok(());

@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-/// A token that may be chosen.
+/// A token that may be sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Candidate {
     pub id: u32,
@@ -9,7 +9,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// The likelier first; among equals the lower id.
+    /// More likely tokens first; among equal ones the lower id.
     fn order(&self, other: &Self) -> Ordering {
         other
             .logit
@@ -18,11 +18,11 @@ impl Candidate {
     }
 }
 
-/// The tokens that may still be chosen, of which the first few may be in order of likelihood.
+/// The tokens that may still be sampled. A prefix may be sorted by likelihood.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     items: Vec<Candidate>,
-    /// How many at the front are in order, all of them likelier than those behind.
+    /// The length of the sorted prefix, whose tokens are at least as likely as all others.
     sorted: usize,
 }
 
@@ -52,7 +52,7 @@ impl Candidates {
         self.items.len()
     }
 
-    /// Puts the `n` likeliest in front and in order.
+    /// Moves the `n` most likely tokens to the front, sorted.
     pub fn sort_front(&mut self, n: usize) -> &[Candidate] {
         let n = n.min(self.items.len());
         if let Some(rest) = self.items.get_mut(self.sorted..)
@@ -76,7 +76,7 @@ impl Candidates {
         self.sorted = self.sorted.min(n);
     }
 
-    /// Keeps those for which `keep` holds, in their order.
+    /// Keeps the tokens for which `keep` returns true, in their order.
     pub fn retain(&mut self, keep: impl Fn(&Candidate) -> bool) {
         let kept = self
             .items
@@ -88,7 +88,7 @@ impl Candidates {
         self.sorted = kept;
     }
 
-    /// Keeps those whose place in [`as_slice`](Self::as_slice) is marked, in their order.
+    /// Keeps the tokens whose index in [`as_slice`](Self::as_slice) is marked, in their order.
     pub fn retain_marked(&mut self, kept: &[bool]) {
         self.sorted = kept.iter().take(self.sorted).filter(|&&kept| kept).count();
         let mut marks = kept.iter();
@@ -102,7 +102,7 @@ impl Candidates {
         self.sorted = self.sorted.saturating_sub(n);
     }
 
-    /// Replaces every logit; `map` must keep their order.
+    /// Replaces every logit; `map` must be monotonic.
     pub fn map_logits(&mut self, map: impl Fn(f32) -> f32) {
         for item in &mut self.items {
             item.logit = map(item.logit);
@@ -127,7 +127,8 @@ impl Candidates {
     }
 }
 
-/// The probability of a token relative to the likeliest one's, exp(logit - max), the same on every platform.
+/// The probability of a token relative to the most likely one, exp(logit - max), the same on every
+/// platform.
 pub(crate) fn weight(logit: f32, max: f32) -> f64 {
     if logit == max {
         // Also where both are infinite.

@@ -5,31 +5,33 @@ use std::collections::{HashMap, VecDeque};
 use super::{SamplerParams, stage::Stage};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError};
 
-/// The texts across which nothing counts as repeated, if none are given.
+/// The default breakers: texts at which repeated sequences end.
 pub const DEFAULT_BREAKERS: &[&str] = &["\n", ":", "\"", "*"];
 
-/// The most tokens of a breaker behind its first, so that looking for one takes bounded time.
+/// The maximum number of tokens of a breaker after its first token, which bounds the time of the
+/// search.
 const MAX_TAIL: usize = 20;
 
-/// Makes tokens less likely that would continue a sequence which the text has already (p-e-w 2024,
+/// Makes tokens less likely that would continue a repeated sequence of the text (p-e-w 2024,
 /// <https://github.com/oobabooga/text-generation-webui/pull/5677>).
 ///
-/// A token that stood behind a copy of the last n tokens loses multiplier * base^(n - allowed length), if n
-/// is at least the allowed length. Breakers end what counts as the last n tokens.
+/// If the last n tokens occurred earlier, the logit of the token that followed them is lowered by
+/// multiplier * base^(n - allowed length), if n is at least the allowed length. The last n tokens
+/// do not extend beyond a breaker.
 #[derive(Debug)]
 pub(crate) struct Dry {
     multiplier: f64,
     base: f64,
     allowed_length: usize,
     last_n: usize,
-    /// By their first token, what follows it.
+    /// By first token, the tokens that follow it.
     breakers: HashMap<u32, Vec<Vec<u32>>>,
     recent: VecDeque<u32>,
-    /// The last tokens, the latest first.
+    /// The last tokens, most recent first.
     reversed: Vec<u32>,
-    /// For each position of `reversed`, how many tokens from there on are those from its beginning on.
+    /// For each position of `reversed`, how many tokens from there equal those from the beginning.
     matches: Vec<usize>,
-    /// By token, the longest sequence that it would continue.
+    /// By token, the length of the longest sequence that it would continue.
     longest: HashMap<u32, usize>,
 }
 
@@ -59,10 +61,10 @@ impl Dry {
         })
     }
 
-    /// The tokens behind the latest breaker in `reversed`.
+    /// The number of tokens after the latest breaker in `reversed`.
     fn since_breaker(&self) -> usize {
         let found = self.reversed.iter().enumerate().find_map(|(at, head)| {
-            // The tail goes on towards the latest token, which is the first of `reversed`.
+            // The tail continues towards the most recent token, which is the first of `reversed`.
             let after = self.reversed.get(..at)?;
             let tails = self.breakers.get(head)?.iter();
             let longest = tails.filter(|tail| {
@@ -89,8 +91,8 @@ impl Stage for Dry {
         }
         prefix_matches(&self.reversed, &mut self.matches);
         self.longest.clear();
-        let behind = self.reversed.iter().zip(self.matches.iter().skip(1));
-        for (&token, &matched) in behind {
+        let following = self.reversed.iter().zip(self.matches.iter().skip(1));
+        for (&token, &matched) in following {
             let matched = matched.min(limit);
             if matched >= self.allowed_length {
                 let longest = self.longest.entry(token).or_default();
@@ -103,7 +105,7 @@ impl Stage for Dry {
             }
             if let Some(logit) = logits.get_mut(token as usize) {
                 let power = libm::pow(self.base, (matched - self.allowed_length) as f64);
-                // A token is never banned: it may be the only one.
+                // The logit stays finite: the token may be the only candidate.
                 let penalty = (self.multiplier * power).min(f64::from(f32::MAX) / 2.0);
                 *logit -= penalty as f32;
             }
@@ -122,17 +124,18 @@ impl Stage for Dry {
     }
 }
 
-/// For each position of `tokens`, how many tokens from there on are equal to those from the beginning on
-/// (the Z function, in O(n); Gusfield 1997). The first is 0.
+/// For each position of `tokens`, how many tokens from there equal those from the beginning (the Z
+/// function, in O(n); Gusfield 1997). The first is 0.
 fn prefix_matches(tokens: &[u32], matches: &mut Vec<usize>) {
     matches.clear();
     matches.resize(tokens.len(), 0);
-    // The stretch from `left` to `right` is known to be a copy of the beginning.
+    // The tokens from `left` to `right` are known to equal the beginning.
     let (mut left, mut right) = (0, 0);
     for at in 1..tokens.len() {
-        let known = match at < right {
-            true => matches.get(at - left).map_or(0, |&z| z.min(right - at)),
-            false => 0,
+        let known = if at < right {
+            matches.get(at - left).map_or(0, |&z| z.min(right - at))
+        } else {
+            0
         };
         let beginning = tokens.iter().skip(known);
         let rest = tokens.iter().skip(at + known);
@@ -146,12 +149,12 @@ fn prefix_matches(tokens: &[u32], matches: &mut Vec<usize>) {
     }
 }
 
-/// The token sequences in which the texts `breakers` may come up, for
-/// [`SamplerParams::dry_sequence_breakers`]: tokens that hold one, and tokens that end in the beginning of
-/// one with the tokens of its rest.
+/// The token sequences that may contain the texts `breakers`, for
+/// [`SamplerParams::dry_sequence_breakers`]: tokens that contain a breaker, and tokens that end
+/// with a prefix of a breaker, followed by the tokens of its rest.
 ///
 /// # Errors
-/// A rest has bytes without a token.
+/// The rest of a breaker has bytes without a token.
 pub fn breaker_tokens(
     tokenizer: &Tokenizer,
     breakers: &[impl AsRef<str>],
@@ -183,8 +186,8 @@ pub fn breaker_tokens(
     Ok(sequences)
 }
 
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|window| window == part)
+fn contains(bytes: &[u8], other: &[u8]) -> bool {
+    bytes.windows(other.len()).any(|window| window == other)
 }
 
 #[cfg(test)]
@@ -195,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_are_those_of_a_plain_search(tokens in prop::collection::vec(0u32..3, 0..60)) {
+        fn matches_are_those_of_a_naive_search(tokens in prop::collection::vec(0u32..3, 0..60)) {
             let mut matches = Vec::new();
             prefix_matches(&tokens, &mut matches);
             for at in 1..tokens.len() {

@@ -1,7 +1,7 @@
 use super::{SamplerParams, stage::Stage};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError};
 
-/// Adds to the logits of single tokens.
+/// Adds biases to the logits of individual tokens.
 #[derive(Debug)]
 pub(crate) struct LogitBias {
     biases: Vec<(u32, f32)>,
@@ -21,19 +21,20 @@ impl Stage for LogitBias {
             let Some(logit) = logits.get_mut(token as usize) else {
                 continue;
             };
-            // What is impossible stays so, and infinities of both signs have no sum.
+            // A logit of minus infinity is kept: the sum of opposite infinities would be NaN.
             if *logit > f32::NEG_INFINITY {
-                *logit = match bias.is_infinite() {
-                    true => bias,
-                    false => *logit + bias,
+                *logit = if bias.is_infinite() {
+                    bias
+                } else {
+                    *logit + bias
                 };
             }
         }
     }
 }
 
-/// The biases that give `bias` to every token of `text`, for [`SamplerParams::logit_bias`]. Control
-/// tokens may be written out.
+/// One entry with `bias` for every token of `text`, for [`SamplerParams::logit_bias`]. `text` may
+/// contain control tokens.
 ///
 /// # Errors
 /// The text has bytes without a token.

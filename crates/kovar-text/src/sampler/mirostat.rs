@@ -1,4 +1,5 @@
-//! Mirostat: keeps the surprise of the text near a target (Basu et al. 2020, <https://arxiv.org/abs/2007.14966>).
+//! Mirostat: keeps the surprise of the text near a target (Basu et al. 2020,
+//! <https://arxiv.org/abs/2007.14966>).
 
 use rand::rngs::ChaCha8Rng;
 
@@ -6,11 +7,11 @@ use super::candidates::{Candidates, weight};
 use super::stage::Stage;
 use super::{Mirostat, SamplerParams};
 
-/// The likeliest tokens from which version 1 estimates how probabilities fall.
+/// The number of the most likely tokens from which version 1 estimates the exponent of Zipf's law.
 const ESTIMATED_FROM: usize = 100;
 
-/// Holds the surprise, -log2 of the probability that a token is drawn with, near `tau` by moving the bound
-/// `mu` against the error with the rate `eta`.
+/// Keeps the surprise, -log2 of the probability of a drawn token, near `tau`: the bound `mu` is
+/// corrected by the error times the rate `eta`.
 #[derive(Debug)]
 pub(crate) struct MirostatStage {
     version: Mirostat,
@@ -33,16 +34,17 @@ impl MirostatStage {
         })
     }
 
-    /// How many of the likeliest tokens are kept, by the exponent of Zipf's law that fits the likeliest.
+    /// The number of tokens to keep, by the exponent of Zipf's law fitted to the most likely ones.
     fn zipf_count(&self, candidates: &mut Candidates) -> usize {
         let (mut products, mut squares) = (0.0, 0.0);
         let sorted = candidates.sort_front(ESTIMATED_FROM);
         for (rank, (a, b)) in (1u32..).zip(sorted.iter().zip(sorted.iter().skip(1))) {
             let t = libm::log(f64::from(rank + 1) / f64::from(rank));
-            // Equal also where both are infinite.
-            let b = match a.logit == b.logit {
-                true => 0.0,
-                false => f64::from(a.logit) - f64::from(b.logit),
+            // Also correct if both are infinite.
+            let b = if a.logit == b.logit {
+                0.0
+            } else {
+                f64::from(a.logit) - f64::from(b.logit)
             };
             products += t * b;
             squares += t * t;
@@ -50,12 +52,13 @@ impl MirostatStage {
         let s = products / squares;
         let epsilon = s - 1.0;
         let n = self.vocab_len as f64;
-        let fall = match epsilon == 0.0 {
-            true => 1.0 / libm::log(n),
-            false => epsilon / (1.0 - libm::pow(n, -epsilon)),
+        let scale = if epsilon == 0.0 {
+            1.0 / libm::log(n)
+        } else {
+            epsilon / (1.0 - libm::pow(n, -epsilon))
         };
-        let k = libm::pow(fall * libm::exp2(self.mu), 1.0 / s);
-        // A single candidate leaves nothing to estimate from, and NaN becomes 0.
+        let k = libm::pow(scale * libm::exp2(self.mu), 1.0 / s);
+        // With a single candidate the estimate is NaN, which becomes 0.
         (k as usize).max(1)
     }
 
@@ -64,7 +67,7 @@ impl MirostatStage {
         let least = libm::exp2(-self.mu);
         candidates.retain(|item| item.logit == max || weight(item.logit, max) / total >= least);
         if total.recip() < least {
-            // Not even the likeliest is likely enough; it alone is kept.
+            // Even the most likely token is below the bound; only it is kept.
             candidates.sort_front(1);
             candidates.truncate(1);
         }

@@ -1,4 +1,4 @@
-//! Choosing the next token from a model's logits.
+//! Sampling the next token from a model's logits.
 
 mod candidates;
 mod dry;
@@ -25,12 +25,12 @@ pub use dry::{DEFAULT_BREAKERS, breaker_tokens};
 pub use logit_bias::text_bias;
 pub use params::{Mirostat, SamplerError, SamplerParams};
 
-/// Chooses tokens. The stages work in llama.cpp's order: logit bias, penalties, DRY, top-n-sigma, top-k,
-/// typical, top-p, min-p, XTC, temperature, then a draw. With Mirostat, temperature and Mirostat follow DRY
-/// at once, and nothing else narrows the choice.
+/// Samples tokens. The stages run in llama.cpp's order: logit bias, penalties, DRY, top-n-sigma,
+/// top-k, typical, top-p, min-p, XTC, temperature, then a random draw. With Mirostat, only
+/// temperature and Mirostat follow DRY.
 ///
-/// For one seed the choices are the same on every platform: the random numbers are ChaCha8's, and no
-/// function of the platform's mathematics library takes part.
+/// A seed gives the same tokens on every platform: the random numbers are those of ChaCha8, and no
+/// function of the platform's math library is used.
 #[derive(Debug)]
 pub struct Sampler {
     stages: Vec<Box<dyn Stage>>,
@@ -41,7 +41,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler at the beginning of a text.
+    /// A sampler for an empty text.
     ///
     /// # Errors
     /// [`SamplerError::OutOfRange`], see [`SamplerParams::validate`].
@@ -74,16 +74,16 @@ impl Sampler {
         })
     }
 
-    /// The seed in use, to choose the same tokens again.
+    /// The seed in use; it reproduces the same tokens.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Chooses a token; `logits[id]` belongs to token `id` and is changed by biases and
-    /// penalties.
+    /// Samples a token; `logits[id]` belongs to token `id` and is changed by biases and penalties.
     ///
-    /// Tokens whose logit is NaN or minus infinity are never chosen; among equally likely ones the lowest id
-    /// comes first. Takes memory on the first call only. The token is not [accepted](Self::accept).
+    /// Tokens whose logit is NaN or minus infinity are never sampled; among equally likely tokens
+    /// the lowest id comes first. Only the first call allocates memory. The token is not
+    /// [accepted](Self::accept).
     ///
     /// # Errors
     /// [`SamplerError::NoCandidates`] if no token is left, [`SamplerError::TooManyLogits`].
@@ -130,14 +130,16 @@ impl Sampler {
         Some(id)
     }
 
-    /// Tells the penalties and DRY of a token of the text, from the prompt or chosen.
+    /// Adds a token of the text, from the prompt or sampled, to the history of the penalties and
+    /// DRY.
     pub fn accept(&mut self, token: u32) {
         for stage in &mut self.stages {
             stage.accept(token);
         }
     }
 
-    /// Begins a text anew: penalties, DRY and Mirostat forget, and the random numbers start again from the seed.
+    /// Begins a new text: resets penalties, DRY and Mirostat, and restarts the random numbers from
+    /// the seed.
     pub fn reset(&mut self) {
         for stage in &mut self.stages {
             stage.reset();
@@ -152,7 +154,7 @@ fn push<S: Stage + 'static>(stages: &mut Vec<Box<dyn Stage>>, stage: Option<S>) 
     }
 }
 
-/// The lowest id among those of the greatest logit.
+/// The lowest id with the greatest logit.
 fn likeliest(logits: &[f32]) -> Option<u32> {
     let mut best = None;
     let mut best_logit = f32::NEG_INFINITY;

@@ -1,76 +1,77 @@
-/// The version of Mirostat, which holds the surprise of the text near a target.
+/// The version of Mirostat, which keeps the surprise of the text near a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mirostat {
     /// Not used.
     #[default]
     Off,
-    /// Keeps as many tokens as Zipf's law, fitted to the likeliest, allows.
+    /// Keeps the number of tokens given by Zipf's law, fitted to the most likely tokens.
     V1,
     /// Keeps the tokens whose surprise is within the bound.
     V2,
 }
 
-/// How the next token is chosen from the model's logits.
+/// How the next token is sampled from the model's logits.
 ///
-/// The defaults are llama.cpp's. The order in which they work is in [`Sampler`]'s documentation.
+/// The defaults are llama.cpp's. [`Sampler`] documents the order of the stages.
 ///
 /// [`Sampler`]: super::Sampler
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplerParams {
-    /// Logits are divided by it before one is drawn; below 1 the likely tokens gain, 0 always takes the
-    /// likeliest (greedy). Default 0.8.
+    /// Logits are divided by it. Below 1, likely tokens become more likely; 0 always takes the most
+    /// likely token (greedy). Default 0.8.
     pub temperature: f32,
-    /// Keep the k likeliest tokens; 0 keeps all. Default 40.
+    /// Keep the k most likely tokens; 0 keeps all. Default 40.
     pub top_k: u32,
-    /// Keep the likeliest tokens until their probabilities add up to it, in (0, 1]; 1 keeps all.
-    /// Default 0.95.
+    /// Keep the most likely tokens whose probabilities add up to this value, in (0, 1]; 1 keeps
+    /// all. Default 0.95.
     pub top_p: f32,
-    /// Drop tokens less likely than this share of the likeliest one's probability, in [0, 1]; 0 keeps all.
-    /// Default 0.05.
+    /// Drop tokens whose probability is below this fraction of the highest probability, in [0, 1];
+    /// 0 keeps all. Default 0.05.
     pub min_p: f32,
     /// Divides positive logits of recent tokens and multiplies negative ones; 1 is off. Default 1.
     pub repetition_penalty: f32,
-    /// How many of the latest tokens the three penalties look at; 0 is none. At most
+    /// How many of the last tokens the three penalties cover; 0 is none. At most
     /// [`SamplerParams::MAX_REPEAT_LAST_N`]. Default 64.
     pub repeat_last_n: usize,
-    /// Taken off the logit of a recent token once for each time it occurs. Default 0.
+    /// Subtracted from the logit of a recent token, once per occurrence. Default 0.
     pub frequency_penalty: f32,
-    /// Taken off the logit of a recent token once. Default 0.
+    /// Subtracted once from the logit of a recent token. Default 0.
     pub presence_penalty: f32,
-    /// Added to the logits of these tokens: minus infinity bans a token, plus infinity takes it before all
-    /// others. See [`text_bias`](super::text_bias). Default none.
+    /// Added to the logits of these tokens: minus infinity bans a token, plus infinity forces it.
+    /// See [`text_bias`](super::text_bias). Default none.
     pub logit_bias: Vec<(u32, f32)>,
-    /// Keep the tokens whose logit is at most so many standard deviations below the greatest; 0 or less
-    /// keeps all. Default -1.
+    /// Keep the tokens whose logit is at most this many standard deviations below the greatest; 0
+    /// or less keeps all. Default -1.
     pub top_n_sigma: f32,
-    /// Keep the tokens whose surprise is nearest to the expected one until their probabilities add up to
-    /// it, in (0, 1]; 1 keeps all. Default 1.
+    /// Keep the tokens whose surprise is nearest to the expected one, until their probabilities add
+    /// up to this value, in (0, 1]; 1 keeps all. Default 1.
     pub typical_p: f32,
-    /// How often the likeliest tokens are dropped (XTC), in [0, 1]; 0 is off. Default 0.
+    /// The probability of dropping the most likely tokens (XTC), in [0, 1]; 0 is off. Default 0.
     pub xtc_probability: f32,
-    /// The probability from which XTC drops a token, all but the least likely of these, in [0, 1]; it is
-    /// off above 0.5. Default 0.1.
+    /// XTC drops the tokens of at least this probability except the least likely of them, in [0,
+    /// 1]; it is off above 0.5. Default 0.1.
     pub xtc_threshold: f32,
-    /// What a token loses that would continue a repeated sequence of the allowed length (DRY); 0 is off.
-    /// Default 0.
+    /// Subtracted from the logit of a token that would continue a repeated sequence of the allowed
+    /// length (DRY); 0 is off. Default 0.
     pub dry_multiplier: f32,
-    /// The factor by which each further token of the sequence raises that, at least 1. Default 1.75.
+    /// The factor by which each further token of the sequence increases the DRY penalty, at least
+    /// 1. Default 1.75.
     pub dry_base: f32,
-    /// Tokens that may be repeated without a penalty on the next. Default 2.
+    /// The shortest repeated sequence for which DRY penalises the next token. Default 2.
     pub dry_allowed_length: usize,
-    /// How many of the latest tokens DRY looks at; 0 is none. At most
+    /// How many of the last tokens DRY covers; 0 is none. At most
     /// [`SamplerParams::MAX_REPEAT_LAST_N`]. Default 64.
     pub dry_penalty_last_n: usize,
-    /// Token sequences across which nothing counts as repeated; [`breaker_tokens`](super::breaker_tokens)
-    /// makes them. Default none.
+    /// Token sequences at which repeated sequences end; see
+    /// [`breaker_tokens`](super::breaker_tokens). Default none.
     pub dry_sequence_breakers: Vec<Vec<u32>>,
-    /// Whether Mirostat chooses in place of top-n-sigma, top-k, typical, top-p, min-p and XTC. Default off.
+    /// Mirostat, instead of top-n-sigma, top-k, typical, top-p, min-p and XTC. Default off.
     pub mirostat: Mirostat,
-    /// The surprise that Mirostat aims at, in bits, above 0. Default 5.
+    /// The target surprise of Mirostat, in bits, above 0. Default 5.
     pub mirostat_tau: f32,
-    /// How much of an error Mirostat makes good at the next token, above 0. Default 0.1.
+    /// The learning rate of Mirostat, above 0. Default 0.1.
     pub mirostat_eta: f32,
-    /// Seed of the random numbers; `None` draws one from the operating system. Default `None`.
+    /// Seed of the random numbers; `None` takes one from the operating system. Default `None`.
     pub seed: Option<u64>,
 }
 
@@ -103,7 +104,7 @@ impl Default for SamplerParams {
     }
 }
 
-/// A field of [`SamplerParams`] that is out of its range, or logits that no token can be chosen from.
+/// A field of [`SamplerParams`] is out of range, or no token can be sampled.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerError {
@@ -114,16 +115,16 @@ pub enum SamplerError {
         field: &'static str,
         /// Its value.
         value: f64,
-        /// The values that it may have.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// There are no logits, or all of them are NaN or minus infinity.
-    #[error("no token can be chosen: all of the {len} logits are NaN or minus infinity")]
+    #[error("no token can be sampled: all of the {len} logits are NaN or minus infinity")]
     NoCandidates {
         /// Number of logits.
         len: usize,
     },
-    /// There are more logits than ids can count.
+    /// There are more logits than a 32-bit id can count.
     #[error("{len} logits are more than a 32-bit id can count")]
     TooManyLogits {
         /// Number of logits.
@@ -135,7 +136,7 @@ impl SamplerParams {
     /// The largest [`repeat_last_n`](Self::repeat_last_n).
     pub const MAX_REPEAT_LAST_N: usize = 1 << 20;
 
-    /// Always the likeliest token; penalties off.
+    /// Always the most likely token; penalties off.
     pub fn greedy() -> Self {
         Self {
             temperature: 0.0,
@@ -148,10 +149,10 @@ impl SamplerParams {
     /// # Errors
     /// [`SamplerError::OutOfRange`] with the first field at fault.
     pub fn validate(&self) -> Result<(), SamplerError> {
-        const SHARE: &str = "from 0 to 1";
+        const FRACTION: &str = "from 0 to 1";
         const LAST_N: &str = "at most 1048576";
-        let is_share = |v: f32| (0.0..=1.0).contains(&v);
-        let is_part = |v: f32| v > 0.0 && v <= 1.0;
+        let is_fraction = |v: f32| (0.0..=1.0).contains(&v);
+        let is_positive_fraction = |v: f32| v > 0.0 && v <= 1.0;
         let at_least = |v: f32, least: f32| v.is_finite() && v >= least;
         let above_0 = |v: f32| v.is_finite() && v > 0.0;
         let biases = self.logit_bias.iter().map(|&(_, bias)| bias);
@@ -166,10 +167,10 @@ impl SamplerParams {
             (
                 "top_p",
                 self.top_p,
-                is_part(self.top_p),
+                is_positive_fraction(self.top_p),
                 "above 0 and at most 1",
             ),
-            ("min_p", self.min_p, is_share(self.min_p), SHARE),
+            ("min_p", self.min_p, is_fraction(self.min_p), FRACTION),
             (
                 "repetition_penalty",
                 self.repetition_penalty,
@@ -198,20 +199,20 @@ impl SamplerParams {
             (
                 "typical_p",
                 self.typical_p,
-                is_part(self.typical_p),
+                is_positive_fraction(self.typical_p),
                 "above 0 and at most 1",
             ),
             (
                 "xtc_probability",
                 self.xtc_probability,
-                is_share(self.xtc_probability),
-                SHARE,
+                is_fraction(self.xtc_probability),
+                FRACTION,
             ),
             (
                 "xtc_threshold",
                 self.xtc_threshold,
-                is_share(self.xtc_threshold),
-                SHARE,
+                is_fraction(self.xtc_threshold),
+                FRACTION,
             ),
             (
                 "dry_multiplier",

@@ -2,8 +2,8 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{SamplerParams, stage::Stage};
 
-/// Makes recent tokens less likely (repetition: Keskar et al. 2019, <https://arxiv.org/abs/1909.05858>;
-/// frequency and presence: as the OpenAI API defines them).
+/// Makes recent tokens less likely (repetition: Keskar et al. 2019,
+/// <https://arxiv.org/abs/1909.05858>; frequency and presence: as the OpenAI API defines them).
 #[derive(Debug)]
 pub(crate) struct Penalties {
     repetition: f32,

@@ -5,18 +5,19 @@ use rand::rngs::ChaCha8Rng;
 
 use super::candidates::Candidates;
 
-/// One step of choosing a token. All stages first change logits, then narrow the candidates, in their order.
+/// A stage of sampling. All stages first adjust the logits, in order; then all stages narrow the
+/// candidates, in order.
 pub(crate) trait Stage: Debug + Send {
-    /// Changes logits of single tokens; `logits[id]` may be NaN.
+    /// Changes the logits of individual tokens; `logits[id]` may be NaN.
     fn adjust(&mut self, _logits: &mut [f32]) {}
 
     /// Drops candidates, never the last one, or rescales them.
     fn narrow(&mut self, _candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {}
 
-    /// Learns with which probability, among the candidates that were left, a token was drawn.
+    /// Receives the probability of the drawn token among the remaining candidates.
     fn drawn(&mut self, _probability: f64) {}
 
-    /// Learns of a token of the text, from the prompt or chosen.
+    /// Receives a token of the text, from the prompt or sampled.
     fn accept(&mut self, _token: u32) {}
 
     /// Forgets the text.

@@ -19,11 +19,14 @@ impl Temperature {
 
 impl Stage for Temperature {
     fn narrow(&mut self, candidates: &mut Candidates, _rng: &mut ChaCha8Rng) {
-        // Counted from the greatest, so that a tiny temperature cannot make several logits infinite.
+        // Relative to the greatest, so that a tiny temperature cannot make several logits infinite.
         let max = candidates.max_logit();
-        candidates.map_logits(|logit| match logit == max {
-            true => 0.0,
-            false => (logit - max) / self.temperature,
+        candidates.map_logits(|logit| {
+            if logit == max {
+                0.0
+            } else {
+                (logit - max) / self.temperature
+            }
         });
     }
 }

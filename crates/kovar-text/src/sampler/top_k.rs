@@ -2,7 +2,7 @@ use rand::rngs::ChaCha8Rng;
 
 use super::{SamplerParams, candidates::Candidates, stage::Stage};
 
-/// Keeps the k likeliest tokens (Fan et al. 2018, <https://arxiv.org/abs/1805.04833>).
+/// Keeps the k most likely tokens (Fan et al. 2018, <https://arxiv.org/abs/1805.04833>).
 #[derive(Debug)]
 pub(crate) struct TopK {
     k: usize,

@@ -25,7 +25,7 @@ impl Stage for TopNSigma {
         let mean = logits().sum::<f64>() / count;
         let variance = logits().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
         let least = f64::from(candidates.max_logit()) - self.n * variance.sqrt();
-        // An infinite logit has no deviation to measure by.
+        // With an infinite logit there is no standard deviation.
         if least.is_finite() {
             candidates.retain(|candidate| f64::from(candidate.logit) >= least);
         }

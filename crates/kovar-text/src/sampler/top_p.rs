@@ -3,14 +3,14 @@ use rand::rngs::ChaCha8Rng;
 use super::candidates::{Candidates, weight};
 use super::{SamplerParams, stage::Stage};
 
-/// Keeps the fewest likeliest tokens whose probabilities add up to p (nucleus sampling, Holtzman et al.
-/// 2019, <https://arxiv.org/abs/1904.09751>).
+/// Keeps the smallest set of most likely tokens whose probabilities add up to p (nucleus sampling,
+/// Holtzman et al. 2019, <https://arxiv.org/abs/1904.09751>).
 #[derive(Debug)]
 pub(crate) struct TopP {
     p: f64,
 }
 
-/// How many candidates are put in order first; the nucleus is mostly smaller.
+/// How many candidates are sorted first; the nucleus is usually smaller.
 const FIRST_SORTED: usize = 128;
 
 impl TopP {

@@ -3,10 +3,11 @@ use rand::rngs::ChaCha8Rng;
 use super::candidates::{Candidates, weight};
 use super::{SamplerParams, stage::Stage};
 
-/// Keeps the tokens whose surprise is nearest to the expected one, until their probabilities add up to p
-/// (locally typical sampling, Meister et al. 2022, <https://arxiv.org/abs/2202.00666>).
+/// Keeps the tokens whose surprise is nearest to the expected one, until their probabilities add up
+/// to p (locally typical sampling, Meister et al. 2022, <https://arxiv.org/abs/2202.00666>).
 ///
-/// The surprise of a token is -ln of its probability, the expected one the entropy of the candidates.
+/// The surprise of a token is -ln of its probability; the expected surprise is the entropy of the
+/// candidates.
 #[derive(Debug)]
 pub(crate) struct Typical {
     p: f64,

@@ -4,8 +4,9 @@ use super::candidates::{Candidates, weight};
 use super::stage::{Stage, uniform};
 use super::{SamplerParams, candidates};
 
-/// Now and then drops all tokens that are likely enough but the least likely of them ("exclude top choices",
-/// p-e-w 2024, <https://github.com/oobabooga/text-generation-webui/pull/6335>).
+/// With a given probability, drops all tokens above a threshold except the least likely of them
+/// ("exclude top choices", p-e-w 2024,
+/// <https://github.com/oobabooga/text-generation-webui/pull/6335>).
 #[derive(Debug)]
 pub(crate) struct Xtc {
     probability: f64,
@@ -13,7 +14,7 @@ pub(crate) struct Xtc {
 }
 
 impl Xtc {
-    /// `None` if nothing is ever dropped: two tokens cannot both be likelier than a half.
+    /// `None` if nothing is ever dropped: two tokens cannot both have a probability above 0.5.
     pub fn new(params: &SamplerParams) -> Option<Self> {
         (params.xtc_probability > 0.0 && params.xtc_threshold <= 0.5).then_some(Self {
             probability: params.xtc_probability.into(),

@@ -1,23 +1,23 @@
-/// A stop string is empty, so that every text would end before it begins.
+/// A stop string is empty; every text would end before it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stop string {index} is empty")]
 pub struct EmptyStopString {
-    /// Its place in the list.
+    /// Its index in the list.
     pub index: usize,
 }
 
 /// The stop string that ended a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopMatch {
-    /// Its place in the list given to [`StopStrings::new`].
+    /// Its index in the list given to [`StopStrings::new`].
     pub index: usize,
 }
 
-/// Watches streamed text for strings that end it, across the borders of tokens.
+/// Finds stop strings in streamed text, across token boundaries.
 ///
-/// Text that may be the beginning of a stop string is held back until more text decides. The stop string
-/// that is complete first ends the text (the longest of those that end together), so that the result does
-/// not depend on how the text is cut.
+/// Text that may be the beginning of a stop string is held back until more text arrives. The stop
+/// string that is complete first ends the text (the longest of those that end at the same place),
+/// so the result does not depend on how the text is split into tokens.
 #[derive(Debug, Clone, Default)]
 pub struct StopStrings {
     stops: Vec<String>,
@@ -25,7 +25,7 @@ pub struct StopStrings {
 }
 
 impl StopStrings {
-    /// Watches for any of `stops`; there may be none.
+    /// Finds any of `stops`, which may be empty.
     ///
     /// # Errors
     /// [`EmptyStopString`]
@@ -39,8 +39,9 @@ impl StopStrings {
         }
     }
 
-    /// Takes more text and appends to `out` what cannot belong to a stop string any more. On a match the
-    /// text before the stop string has been appended, and it and everything behind it are dropped.
+    /// Takes more text and appends to `out` what cannot belong to a stop string. On a match, the
+    /// text before the stop string is appended; the stop string and everything after it are
+    /// dropped.
     pub fn push(&mut self, text: &str, out: &mut String) -> Option<StopMatch> {
         self.held.push_str(text);
         let first = self
@@ -63,13 +64,13 @@ impl StopStrings {
         None
     }
 
-    /// Ends the text: appends what was held back. The watch is then at its beginning again.
+    /// Ends the text: appends what was held back. The next text may then begin.
     pub fn finish(&mut self, out: &mut String) {
         out.push_str(&self.held);
         self.held.clear();
     }
 
-    /// Bytes at the end of the held text with which a stop string begins.
+    /// Length in bytes of the longest suffix of the held text that is a prefix of a stop string.
     fn undecided(&self) -> usize {
         let longest = self.stops.iter().map(String::len).max().unwrap_or(0);
         let from = self.held.len().saturating_sub(longest.saturating_sub(1));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_only_began_like_a_stop_string_is_given_out() {
+    fn text_that_only_began_like_a_stop_string_is_released() {
         let (outs, found) = watch(&["\nUser:"], &["a\nU", "S", "\n"]);
         assert_eq!((outs, found), (strings(&["a", "\nUS", "", "\n"]), None));
     }

@@ -1,20 +1,20 @@
-/// Puts the bytes of tokens together to whole characters.
+/// Joins the bytes of tokens to whole characters.
 ///
-/// However the bytes are cut into tokens, the text is that of [`String::from_utf8_lossy`] over all of them:
-/// bytes that cannot belong to a character become U+FFFD as soon as that is known.
+/// The text is that of [`String::from_utf8_lossy`] over all bytes, however they are split into
+/// tokens. Bytes that cannot belong to a character become U+FFFD as soon as this is known.
 #[derive(Debug, Clone, Default)]
 pub struct Utf8Stream {
-    /// A valid but unfinished character of up to three bytes.
+    /// A valid but incomplete character of up to three bytes.
     pending: Vec<u8>,
 }
 
 impl Utf8Stream {
-    /// A stream at its beginning.
+    /// An empty stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the bytes of a token and appends to `text` every character that they finish.
+    /// Takes the bytes of a token and appends to `text` every character that they complete.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         self.pending.extend_from_slice(bytes);
         let mut done = 0;
@@ -34,7 +34,7 @@ impl Utf8Stream {
         self.pending.drain(..done);
     }
 
-    /// Ends the text: an unfinished character becomes U+FFFD. The stream is then at its beginning again.
+    /// Ends the text: an incomplete character becomes U+FFFD. The next text may then begin.
     pub fn finish(&mut self, text: &mut String) {
         if !self.pending.is_empty() {
             text.push(char::REPLACEMENT_CHARACTER);
@@ -43,7 +43,7 @@ impl Utf8Stream {
     }
 }
 
-/// Whether more bytes could make a character of these.
+/// Whether more bytes could complete these to a character.
 fn may_go_on(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,20 +1,20 @@
-//! Keeps the values of a template small. The engine counts steps and the bytes that it makes, but not
-//! how deep values nest nor how often one value is shared by another: a loop that sets `x` to `[x, x]`
-//! makes, in few steps, what takes forever to write or compare. Each `set` therefore goes through a
-//! filter, added to the source, that refuses such values.
+//! Bounds the values of a template. The engine counts instructions and allocated bytes, but neither
+//! the nesting depth of values nor how often values share another value. A loop that sets `x` to
+//! `[x, x]` quickly makes a value that takes forever to write or compare. Each `set` therefore goes
+//! through a filter, added to the source, that rejects such values.
 
 use std::ops::ControlFlow;
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-/// Lists and mappings within each other.
+/// Maximum nesting depth of lists and mappings.
 const MAX_DEPTH: usize = 64;
-/// Elements of a value, those of its elements included, each as often as it is reached; and one for
-/// each [`TEXT_UNIT`] bytes of text.
+/// Maximum number of elements of a value, counted recursively, shared elements each time they are
+/// reached; [`TEXT_UNIT`] bytes of text count as one element.
 const MAX_ELEMENTS: usize = 1 << 18;
 const TEXT_UNIT: usize = 64;
-/// Elements that are looked at for one unit of fuel.
+/// Visited elements per unit of fuel.
 const ELEMENTS_PER_FUEL: usize = 4;
 
 const NAME_FILTER: &str = "kovar_bounded_name";
@@ -24,7 +24,7 @@ pub(super) fn add_to(env: &mut Environment<'static>) {
     env.add_filter(NAME_FILTER, |state: &State, value: Value| {
         Ok::<_, Error>(bounded(state, &value, true)?.unwrap_or(value))
     });
-    // What is stored in a namespace must not be one, or values could contain themselves.
+    // A namespace must not be stored in a namespace, or values could contain themselves.
     env.add_filter(ATTRIBUTE_FILTER, |state: &State, value: Value| {
         Ok::<_, Error>(bounded(state, &value, false)?.unwrap_or(value))
     });
@@ -35,9 +35,9 @@ pub(super) fn check(state: &State, value: &Value) -> Result<(), Error> {
     bounded(state, value, true).map(|_| ())
 }
 
-/// Charges for a walk over `value`. Gives what should stand for it, if not `value` itself: lists for
-/// lazy iterables, which could hide chains of others, and copies for mappings, any of which could be a
-/// namespace, other than `value` itself if `may_change`.
+/// Checks `value` and consumes fuel for the walk. Returns a replacement if one is needed: a list
+/// for a lazy iterable, which could hide a chain of others, and a copy for a mapping, which could
+/// be a namespace. `value` itself may stay a namespace if `may_change`.
 fn bounded(state: &State, value: &Value, may_change: bool) -> Result<Option<Value>, Error> {
     let mut left = MAX_ELEMENTS;
     let replaced = walk(value, may_change, MAX_DEPTH, &mut left);
@@ -98,7 +98,7 @@ fn walk(
     Ok(is_replaced.then(|| Value::from(items)))
 }
 
-/// `source` with the value of each `set` sent through a filter that bounds it. Lines stay lines.
+/// `source` with a bounding filter on the value of each `set`. Line numbers are unchanged.
 pub(super) fn bound_sets(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + source.len() / 4);
     let mut rest = source;
@@ -170,7 +170,7 @@ fn push_block(out: &mut String, block: &str) {
     out.push_str(control);
 }
 
-/// Where the tag at the start of `tag` ends, strings and nested braces apart.
+/// The end of the tag at the start of `tag`, ignoring strings and nested braces.
 fn closing(tag: &str, end: &str) -> Option<usize> {
     let inner = tag.get(2..)?;
     find(inner, |rest, depth| {
@@ -179,7 +179,8 @@ fn closing(tag: &str, end: &str) -> Option<usize> {
     .map(|at| at + 2)
 }
 
-/// The first place outside strings where `is_it` holds of the rest and the depth of brackets.
+/// The first position outside strings where `is_it` is true for the rest of the text and the
+/// bracket depth.
 fn find(text: &str, is_it: impl Fn(&str, usize) -> bool) -> Option<usize> {
     let (mut quote, mut is_escaped, mut depth) = (None, false, 0usize);
     let found = text.char_indices().try_for_each(|(at, c)| {

@@ -52,7 +52,7 @@ fn month_lengths(year: i64) -> [u16; 12] {
 }
 
 impl Date {
-    /// Times before 1970 count as its beginning.
+    /// Times before 1970 are treated as its beginning.
     fn new(time: SystemTime) -> Self {
         let seconds = time
             .duration_since(UNIX_EPOCH)
@@ -117,8 +117,8 @@ fn short(name: &str) -> &str {
     name.get(..3).unwrap_or(name)
 }
 
-/// `time` in UTC as C's `strftime` writes it in the C locale; directives that are not known stay as they
-/// are. `%-d` and its like leave out leading zeros.
+/// `time` in UTC as C's `strftime` writes it in the C locale; unknown directives are copied
+/// unchanged. `%-d` and similar omit leading zeros.
 pub(super) fn strftime(time: SystemTime, format: &str) -> String {
     let date = Date::new(time);
     let mut out = String::with_capacity(format.len() + 16);

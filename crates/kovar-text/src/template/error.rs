@@ -2,12 +2,12 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// The source is longer than any honest template.
-    #[error("the chat template has {len} bytes, more than the {limit} that are allowed")]
+    /// The source is longer than allowed.
+    #[error("the chat template has {len} bytes; at most {limit} are allowed")]
     SourceTooLong {
         /// Length in bytes.
         len: usize,
-        /// The longest that is allowed.
+        /// The maximum length.
         limit: usize,
     },
     /// The source is not a Jinja template.
@@ -19,35 +19,35 @@ pub enum TemplateError {
         #[source]
         source: minijinja::Error,
     },
-    /// The template refused the conversation by `raise_exception`.
-    #[error("the chat template refuses this conversation: {message}")]
+    /// The template rejected the conversation with `raise_exception`.
+    #[error("the chat template rejects this conversation: {message}")]
     Refused {
-        /// The template's own words.
+        /// The template's message.
         message: String,
     },
-    /// The template worked for longer than any honest template.
-    #[error("the chat template was stopped after {fuel} steps")]
+    /// The rendering ran out of fuel.
+    #[error("the chat template was stopped after {fuel} instructions")]
     OutOfFuel {
-        /// Steps that a rendering may take.
+        /// The fuel of a rendering.
         fuel: u64,
     },
-    /// The text is longer than is allowed.
+    /// The output is longer than allowed.
     #[error("the chat template writes more than {limit} bytes")]
     OutputTooLong {
-        /// Bytes that a rendering may write.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The template took longer than any honest template.
-    #[error("the chat template was given up after {} seconds", limit.as_secs())]
+    /// Parsing or rendering took too long.
+    #[error("the chat template was stopped after {} seconds", limit.as_secs())]
     TooSlow {
-        /// The longest that is waited.
+        /// The time limit.
         limit: std::time::Duration,
     },
     /// No thread for the template could be started.
     #[error("no thread for the chat template could be started")]
     Thread(#[source] std::io::Error),
-    /// The template engine broke off.
-    #[error("the template engine broke off")]
+    /// The template engine failed internally.
+    #[error("the template engine failed internally")]
     Engine,
     /// An expression of the template failed.
     #[error("the chat template failed (line {line})")]

@@ -1,8 +1,8 @@
-//! Forms of a conversation for models whose file brings no template.
+//! Built-in templates for models whose file has no template.
 
 use crate::Tokenizer;
 
-/// Where a [`ChatTemplate`](super::ChatTemplate) comes from; `Display` names it for the user.
+/// The origin of a [`ChatTemplate`](super::ChatTemplate); `Display` is a description for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateKind {
@@ -28,8 +28,8 @@ impl std::fmt::Display for TemplateKind {
 }
 
 impl TemplateKind {
-    /// The form to use where the file brings no template: ChatML if the vocabulary has its marks, that
-    /// of RWKV World if it is one, else plain names.
+    /// The template for a file without one: ChatML if the vocabulary has its tokens, RWKV World's
+    /// for its vocabulary, or else plain names.
     pub fn fallback(tokenizer: &Tokenizer) -> Self {
         match tokenizer.id_of("<|im_start|>") {
             Some(_) => Self::ChatMl,
@@ -38,7 +38,7 @@ impl TemplateKind {
         }
     }
 
-    /// The Jinja source of a fall-back.
+    /// The Jinja source of a fallback.
     pub(super) fn source(self) -> Option<&'static str> {
         match self {
             Self::Source => None,
@@ -48,7 +48,7 @@ impl TemplateKind {
         }
     }
 
-    /// Strings that end the assistant's turn, for models that do not end it by a token.
+    /// Strings that end the assistant's turn, for models that do not end it with a token.
     pub fn stop_strings(self) -> &'static [&'static str] {
         match self {
             Self::Source => &[],

@@ -1,4 +1,4 @@
-//! What Hugging Face's `apply_chat_template` offers to templates beyond Jinja itself.
+//! The functions and filters that Hugging Face's `apply_chat_template` adds to Jinja.
 
 use std::io;
 use std::time::SystemTime;
@@ -21,7 +21,7 @@ pub(super) fn add_to(env: &mut Environment<'static>) {
     set_clock(env, SystemTime::now);
 }
 
-/// Makes `strftime_now` tell the time of `clock`.
+/// Makes `strftime_now` return the time of `clock`.
 pub(super) fn set_clock(
     env: &mut Environment<'static>,
     clock: impl Fn() -> SystemTime + Send + Sync + 'static,
@@ -38,7 +38,7 @@ fn python_method(
     method: &str,
     args: &[Value],
 ) -> Result<Value, Error> {
-    /// Digits of the widest field that `format` may be asked for, which it fills before it counts.
+    /// Maximum digits of a field width in `format`, which pads before any limit applies.
     const MAX_DIGITS: usize = 4;
     if method == "format" {
         let text = value.as_str().unwrap_or_default();
@@ -49,7 +49,7 @@ fn python_method(
                 "format with a width of more than four digits",
             ));
         }
-        // Fields write values, as expressions do.
+        // Fields write values, like expressions.
         for value in args {
             bounds::check(state, value)?;
         }
@@ -86,13 +86,13 @@ fn to_json(
     indent: Option<usize>,
     kwargs: Kwargs,
 ) -> Result<Value, Error> {
-    /// Deeper than any honest template would indent.
+    /// The maximum indentation; more than any ordinary template uses.
     const MAX_INDENT: usize = 16;
     let indent = match indent {
         Some(indent) => Some(indent),
         None => kwargs.get::<Option<usize>>("indent")?,
     };
-    // Accepted and without effect: what they ask for is what is done.
+    // Accepted without effect: the output is never restricted to ASCII.
     let _ = kwargs.get::<Option<bool>>("ensure_ascii")?;
     kwargs.assert_all_used()?;
     bounds::check(state, value)?;
@@ -106,7 +106,7 @@ fn to_json(
     };
     let json =
         json.map_err(|error| Error::new(ErrorKind::BadSerialization, "tojson").with_source(error))?;
-    // One unit of fuel for 64 bytes, as the engine counts its own data.
+    // One unit of fuel per 64 bytes, like the engine's own data.
     state.consume_fuel(json.len() as u64 / 64)?;
     Ok(Value::from_safe_string(json))
 }

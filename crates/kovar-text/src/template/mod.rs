@@ -1,4 +1,4 @@
-//! Chat templates: from a conversation to the text that a model was trained to continue.
+//! Chat templates: convert a conversation to the text format that a model was trained on.
 
 mod bounds;
 mod date;
@@ -21,17 +21,17 @@ use crate::Tokenizer;
 pub use error::TemplateError;
 pub use fallback::TemplateKind;
 
-/// Steps that a rendering may take. The engine counts one for 64 bytes of data as well; what it does not
-/// count, [`bounds`] and [`TIME_LIMIT`] bound.
+/// The engine's fuel for one rendering: one unit per instruction and per 64 bytes of data.
+/// [`bounds`] and [`TIME_LIMIT`] bound what the engine does not count.
 const FUEL: u64 = 2_000_000;
-/// Bytes that a rendering may write.
+/// Maximum bytes of the output.
 const MAX_OUTPUT: usize = 16 << 20;
-/// The longest source.
+/// Maximum bytes of the source.
 const MAX_SOURCE: usize = 1 << 20;
 
-/// The longest that parsing or rendering may take; honest templates take milliseconds.
+/// Maximum time for parsing or rendering; ordinary templates take milliseconds.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// Stack for the engine, which recurses over expressions and values.
+/// Stack size for the engine, which recurses over expressions and values.
 const STACK: usize = 64 << 20;
 
 const NAME: &str = "chat_template";
@@ -39,9 +39,9 @@ const NAME: &str = "chat_template";
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks: `system`, `user`, `assistant` or what else the template knows.
+    /// The speaker: `system`, `user`, `assistant` or another role that the template knows.
     pub role: String,
-    /// What was said.
+    /// The text of the turn.
     pub content: String,
 }
 
@@ -55,10 +55,10 @@ impl Message {
     }
 }
 
-/// What a template is told besides the messages.
+/// Inputs of a template besides the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenderOptions<'a> {
-    /// End the text where the assistant's answer begins.
+    /// Whether the text ends where the assistant's answer begins.
     pub add_generation_prompt: bool,
     /// Text of the token that begins a text, empty if there is none.
     pub bos_token: &'a str,
@@ -81,15 +81,15 @@ impl<'a> RenderOptions<'a> {
     }
 }
 
-/// A Jinja template in the environment that Hugging Face's `apply_chat_template` gives it: `trim_blocks`,
-/// `lstrip_blocks`, loop controls, methods of Python's strings, lists and dicts, `raise_exception`,
-/// `strftime_now` (in UTC) and `tojson`.
+/// A Jinja template in the environment that Hugging Face's `apply_chat_template` gives it:
+/// `trim_blocks`, `lstrip_blocks`, loop controls, methods of Python's strings, lists and dicts,
+/// `raise_exception`, `strftime_now` (in UTC) and `tojson`.
 ///
-/// Templates come with model files and are not trusted: the steps that a rendering takes, the data it makes
-/// and the text it writes are bounded, and it reaches neither files nor the network.
+/// Templates come with model files and are not trusted: the instructions, data and output of a
+/// rendering are bounded, and it has no access to files or the network.
 ///
 /// Encode the text with [`parse_special`](crate::EncodeOptions::parse_special) and without
-/// [`add_special`](crate::EncodeOptions::add_special): a template writes the begin token itself.
+/// [`add_special`](crate::EncodeOptions::add_special): the template writes the begin token.
 #[derive(Debug)]
 pub struct ChatTemplate {
     env: Arc<Environment<'static>>,
@@ -105,23 +105,24 @@ impl ChatTemplate {
         Self::parse(source, TemplateKind::Source)
     }
 
-    /// The template of the tokenizer's file, or the fall-back that suits its vocabulary; see [`Self::kind`].
+    /// The template of the tokenizer's file, or the fallback for its vocabulary; see
+    /// [`Self::kind`].
     ///
     /// # Errors
     /// As [`Self::from_source`].
     pub fn for_tokenizer(tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
         match tokenizer.chat_template() {
-            // Files name this form instead of writing it out.
+            // Files contain this name instead of a template.
             Some("rwkv-world") => Self::fallback(TemplateKind::RwkvWorld),
             Some(source) => Self::from_source(source),
             None => Self::fallback(TemplateKind::fallback(tokenizer)),
         }
     }
 
-    /// A form that is built in. [`TemplateKind::Source`] is none and gives an empty template.
+    /// A built-in template. [`TemplateKind::Source`] is not built in and gives an empty template.
     ///
     /// # Errors
-    /// None for the forms that are built in.
+    /// None for the built-in templates.
     pub fn fallback(kind: TemplateKind) -> Result<Self, TemplateError> {
         Self::parse(kind.source().unwrap_or_default(), kind)
     }
@@ -141,13 +142,13 @@ impl ChatTemplate {
         })
     }
 
-    /// Makes `strftime_now` tell a fixed time instead of the clock's.
+    /// Makes `strftime_now` return a fixed time instead of the current time.
     pub fn with_time(mut self, time: SystemTime) -> Self {
         functions::set_clock(Arc::make_mut(&mut self.env), move || time);
         self
     }
 
-    /// Where the template comes from; its `Display` names it for the user.
+    /// The origin of the template; its `Display` is a description for users.
     pub fn kind(&self) -> TemplateKind {
         self.kind
     }
@@ -155,10 +156,10 @@ impl ChatTemplate {
     /// The text of a conversation.
     ///
     /// # Errors
-    /// [`TemplateError::Refused`] if the template rejects the conversation (roles out of order, say),
-    /// [`TemplateError::OutOfFuel`], [`TemplateError::OutputTooLong`] and [`TemplateError::TooSlow`] if it
-    /// exceeds its bounds,
-    /// [`TemplateError::Render`] if one of its expressions fails.
+    /// [`TemplateError::Refused`] if the template rejects the conversation (roles out of order,
+    /// say), [`TemplateError::OutOfFuel`], [`TemplateError::OutputTooLong`] and
+    /// [`TemplateError::TooSlow`] if it exceeds its bounds, [`TemplateError::Render`] if one of its
+    /// expressions fails.
     pub fn render(
         &self,
         messages: &[Message],
@@ -175,7 +176,7 @@ impl ChatTemplate {
                 Value::from_pairs([("role", role.as_str()), ("content", content.as_str())])
             })
             .collect();
-        // Templates ask `tools is not none`, as the reference always passes these two.
+        // Templates test `tools is not none`: the reference always passes these two.
         let context = context! {
             messages,
             add_generation_prompt,
@@ -200,7 +201,7 @@ fn environment(source: &str) -> Result<Environment<'static>, TemplateError> {
     env.set_fuel(Some(FUEL));
     functions::add_to(&mut env);
     bounds::add_to(&mut env);
-    // First as it is, so that errors speak of the file's own text.
+    // First unchanged, so that errors refer to the file's own text.
     for source in [source.to_owned(), bounds::bound_sets(source)] {
         env.add_template_owned(NAME, source)
             .map_err(TemplateError::syntax)?;
@@ -208,8 +209,8 @@ fn environment(source: &str) -> Result<Environment<'static>, TemplateError> {
     Ok(env)
 }
 
-/// What `work` gives within [`TIME_LIMIT`], on a thread with a large stack. A thread that takes longer
-/// is left to itself: the engine cannot be interrupted.
+/// Runs `work` on a thread with a large stack, for at most [`TIME_LIMIT`]. A thread that takes
+/// longer is detached: the engine cannot be interrupted.
 fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TemplateError> + Send + 'static,
 ) -> Result<T, TemplateError> {
@@ -217,7 +218,7 @@ fn on_own_thread<T: Send + 'static>(
     thread::Builder::new()
         .name("chat template".to_owned())
         .stack_size(STACK)
-        // Nobody receives what comes too late.
+        // A late result has no receiver.
         .spawn(move || drop(sender.send(work())))
         .map_err(TemplateError::Thread)?;
     match receiver.recv_timeout(TIME_LIMIT) {
@@ -237,7 +238,7 @@ fn render(env: &Environment<'static>, context: Value) -> Result<String, Template
     }
 }
 
-/// Takes up to [`MAX_OUTPUT`] bytes.
+/// Accepts up to [`MAX_OUTPUT`] bytes.
 #[derive(Default)]
 struct Output {
     bytes: Vec<u8>,

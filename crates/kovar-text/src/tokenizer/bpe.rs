@@ -8,9 +8,9 @@ use super::pre::{Family, PreTokenizer};
 use super::spec::key;
 use super::vocab::Vocab;
 
-/// Byte-level byte-pair encoding (Sennrich et al. 2016, <https://arxiv.org/abs/1508.07909>; in the form of
-/// GPT-2): within each word of the pre-tokenizer, the adjacent pair of the lowest rank is merged until no
-/// pair has a rule.
+/// Byte-level byte-pair encoding (Sennrich et al. 2016, <https://arxiv.org/abs/1508.07909>; in the
+/// form of GPT-2): within each word of the pre-tokenizer, the adjacent pair of the lowest rank is
+/// merged, until no pair has a merge rule.
 #[derive(Debug)]
 pub(crate) struct Bpe {
     pre: PreTokenizer,
@@ -20,7 +20,7 @@ pub(crate) struct Bpe {
     merges: Merges,
 }
 
-/// A token of the word being merged; those that are left form a doubly linked list.
+/// A token of the word being merged. The remaining symbols form a doubly linked list.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     id: u32,
@@ -28,12 +28,12 @@ struct Symbol {
     next: u32,
 }
 
-/// Ends the list, and is the `prev` of a symbol that was merged into its left neighbour.
+/// The end of the list on either side.
 const NONE: u32 = u32::MAX;
-/// `id` of a symbol that was merged into its left neighbour; no token has it.
+/// The `id` of a symbol that was merged into its left neighbour; not a token.
 const GONE: u32 = u32::MAX;
 
-/// A merge that may be done; out of date once either side has changed.
+/// A possible merge; stale once either side has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rank: u32,
@@ -44,7 +44,7 @@ struct Candidate {
     merged: u32,
 }
 
-/// Memory that words use in turn.
+/// Buffers that are reused for each word.
 #[derive(Debug, Default)]
 struct Scratch {
     text: String,
@@ -53,7 +53,7 @@ struct Scratch {
 }
 
 impl Bpe {
-    /// `family` is how text is cut into words; `rules` are the merges, best first.
+    /// `family` defines how text is split into words; `rules` are the merges, lowest rank first.
     pub fn new(
         vocab: &Vocab,
         family: &Family,
@@ -68,27 +68,22 @@ impl Bpe {
         for (slot, byte) in bytes.iter_mut().zip(0u8..=255) {
             *slot = vocab.id_of(char_of(byte).encode_utf8(&mut [0; 4]));
         }
-        let in_utf8 = |byte: u8| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
-        let missing: Vec<u8> = (0u8..=255)
-            .zip(&bytes)
-            .filter(|(byte, id)| in_utf8(*byte) && id.is_none())
-            .map(|(byte, _)| byte)
-            .collect();
-        if !missing.is_empty() {
-            warnings.push(TokenizerWarning::BytesWithoutToken { bytes: missing });
-        }
+        warnings.extend(TokenizerWarning::of_missing_bytes(|byte| {
+            bytes[usize::from(byte)].is_some()
+        }));
 
         let mut merges = Vec::with_capacity(rules.len());
         for (rank, rule) in rules.iter().enumerate() {
-            // A token may itself begin with a space, so the separator is the first one after a character.
+            // A token may begin with a space, so the separator is the first space after the first
+            // character.
             let after_first = rule.chars().next().map_or(0, char::len_utf8);
             let separator = rule.get(after_first..).and_then(|tail| tail.find(' '));
-            let parts = separator.and_then(|at| {
+            let pair = separator.and_then(|at| {
                 let (left, tail) = rule.split_at_checked(after_first + at)?;
                 let right = tail.strip_prefix(' ')?;
                 (!right.is_empty()).then_some((left, right))
             });
-            let Some((left, right)) = parts else {
+            let Some((left, right)) = pair else {
                 return Err(TokenizerError::BadMerge {
                     key: key::MERGES,
                     rank,
@@ -120,7 +115,7 @@ impl Bpe {
 
     /// Appends the tokens of `text`, which holds no special tokens and fewer than 2^32 bytes.
     ///
-    /// Takes O(n log n) for n bytes. Bytes without a token are left out.
+    /// O(n log n) for n bytes. Bytes without a token are omitted.
     pub fn encode(
         &self,
         vocab: &Vocab,
@@ -192,7 +187,7 @@ impl Bpe {
         );
     }
 
-    /// Queues the merge of two neighbours if there is a rule for it.
+    /// Queues the merge of two neighbours if it has a rule.
     fn propose(
         &self,
         symbols: &[Symbol],
@@ -216,7 +211,7 @@ impl Bpe {
     }
 }
 
-/// Appends the bytes that the text of a normal token stands for.
+/// Appends the bytes that the text of a normal token encodes.
 pub(crate) fn push_token_bytes(text: &str, bytes: &mut Vec<u8>) {
     for character in text.chars() {
         match byte_of(character) {

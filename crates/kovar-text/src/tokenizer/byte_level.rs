@@ -1,8 +1,8 @@
-//! GPT-2's printable form of bytes: every byte value is written as one character that is neither a space
-//! nor a control character, so that vocabularies and merge rules are plain text.
+//! GPT-2's printable encoding of bytes: every byte value is written as one character that is
+//! neither a space nor a control character, so that vocabularies and merge rules are plain text.
 //!
-//! Printable Latin-1 characters stand for themselves; the remaining 68 byte values are written U+0100,
-//! U+0101 and so on, in their own order.
+//! Printable Latin-1 characters stand for themselves; the remaining 68 byte values are written as
+//! U+0100, U+0101 and so on, in ascending order.
 
 const fn stands_for_itself(byte: u8) -> bool {
     matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)

@@ -1,18 +1,19 @@
 use super::error::TokenizerError;
 use super::spec::key;
 
-/// The longest text that is replaced, in bytes: a damaged trie may lead round in a circle.
+/// The maximum length of a replaced text, in bytes: a damaged trie may contain a cycle.
 const MAX_REPLACED: usize = 256;
 
-/// The longest replacement, in bytes. Unicode's own compatibility forms have 33 at most.
+/// The maximum length of a replacement, in bytes. Unicode's compatibility forms have at most 33.
 const MAX_REPLACEMENT: usize = 256;
 
-/// SentencePiece's precompiled normalisation: the longest stretch of the text that is in a trie is replaced
-/// by a text.
+/// SentencePiece's precompiled normalisation: at each position, the longest prefix of the text that
+/// is in a trie is replaced.
 ///
-/// The blob is untrusted: the length of the trie in bytes (u32), the trie, then the replacements, each ended by
-/// a zero byte. The trie is a double array of 32-bit units as darts-clone writes it
-/// (<https://github.com/s-yata/darts-clone>); its values are offsets of replacements.
+/// The blob is not trusted. It contains the length of the trie in bytes (u32), the trie, and the
+/// replacements, each followed by a zero byte. The trie is a double array of 32-bit units in the
+/// format of darts-clone (<https://github.com/s-yata/darts-clone>); its values are offsets of
+/// replacements.
 #[derive(Debug)]
 pub(crate) struct Charsmap {
     units: Vec<u32>,
@@ -32,7 +33,7 @@ impl Unit {
         (self.0 & 0x7FFF_FFFF) as usize
     }
 
-    /// The byte that leads here; units of values have none.
+    /// The byte on the edge to this unit; units with values have none.
     fn label(self) -> u32 {
         self.0 & 0x8000_00FF
     }
@@ -44,13 +45,15 @@ impl Unit {
 
 impl Charsmap {
     /// # Errors
-    /// [`TokenizerError::BadCharsmap`] for a blob that is no normalisation.
+    /// [`TokenizerError::BadCharsmap`] for a damaged blob.
     pub fn new(blob: &[u8]) -> Result<Self, TokenizerError> {
-        let (len, rest) = blob.split_first_chunk().ok_or(bad("it has no length"))?;
+        let (len, rest) = blob
+            .split_first_chunk()
+            .ok_or(bad("its length is missing"))?;
         let len = u32::from_le_bytes(*len) as usize;
         let (trie, replacements) = rest
             .split_at_checked(len)
-            .ok_or(bad("its trie is cut short"))?;
+            .ok_or(bad("its trie is truncated"))?;
         let (units, []) = trie.as_chunks() else {
             return Err(bad("its trie is not made of 32-bit units"));
         };
@@ -62,11 +65,12 @@ impl Charsmap {
         })
     }
 
-    /// The longest beginning of `text` that is to be replaced, of at most 256 bytes, and its replacement.
+    /// The length of the longest prefix of `text` to be replaced, at most 256 bytes, and its
+    /// replacement.
     ///
     /// # Errors
-    /// [`TokenizerError::BadCharsmap`] where the trie leads out of the blob or into a character, or to a
-    /// replacement of more than 256 bytes.
+    /// [`TokenizerError::BadCharsmap`] if the trie leads out of the blob, into the middle of a
+    /// character, or to a replacement of more than 256 bytes.
     pub fn replacement(&self, text: &str) -> Result<Option<(usize, &str)>, TokenizerError> {
         let Some(mut unit) = self.unit(0) else {
             return Ok(None);
@@ -82,7 +86,7 @@ impl Charsmap {
             }
             at ^= unit.offset();
             if unit.has_leaf() {
-                let leaf = self.unit(at).ok_or(bad("its trie leads out of itself"))?;
+                let leaf = self.unit(at).ok_or(bad("its trie leads out of bounds"))?;
                 longest = Some((read + 1, leaf.value()));
             }
         }
@@ -93,7 +97,7 @@ impl Charsmap {
             return Err(bad("it replaces a part of a character"));
         }
         let rest = self.replacements.get(offset..);
-        let rest = rest.ok_or(bad("a replacement lies outside it"))?;
+        let rest = rest.ok_or(bad("a replacement lies out of bounds"))?;
         let len = rest.bytes().take(MAX_REPLACEMENT + 1).position(|b| b == 0);
         let len = len.ok_or(bad("a replacement is too long or has no end"))?;
         Ok(rest.get(..len).map(|replacement| (read, replacement)))
@@ -121,7 +125,7 @@ mod tests {
         [&len[..], &trie, replacements].concat()
     }
 
-    /// A trie that leads from `byte` to the value `offset`.
+    /// A trie with one key, `byte`, whose value is `offset`.
     fn single(byte: u8, offset: u32) -> Vec<u32> {
         let mut units = vec![0; 1024];
         units[0] = 256 << 10;
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trie_that_leads_round_in_a_circle_is_left_after_some_bytes() {
+    fn the_walk_through_a_cyclic_trie_is_bounded() {
         let mut units = vec![0; 1024];
         units[0] = 256 << 10;
         // An `x` leads back to 256, which has a value too.
@@ -160,8 +164,8 @@ mod tests {
             Err(TokenizerError::BadCharsmap { fault, .. }) => fault,
             other => panic!("{other:?}"),
         };
-        assert_eq!(fault(&[1, 2]), "it has no length");
-        assert_eq!(fault(&[5, 0, 0, 0, 1]), "its trie is cut short");
+        assert_eq!(fault(&[1, 2]), "its length is missing");
+        assert_eq!(fault(&[5, 0, 0, 0, 1]), "its trie is truncated");
         assert_eq!(
             fault(&[1, 0, 0, 0, 1]),
             "its trie is not made of 32-bit units"
@@ -174,7 +178,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let outside = "a replacement lies outside it";
+        let outside = "a replacement lies out of bounds";
         assert_eq!(used(&single(b'x', 9), b"a\0", "x"), outside);
         let endless = "a replacement is too long or has no end";
         assert_eq!(used(&single(b'x', 0), b"a", "x"), endless);
@@ -183,7 +187,7 @@ mod tests {
         assert_eq!(used(&single(0xC3, 0), b"a\0", "\u{e9}"), part);
         let mut out = single(b'x', 0);
         out[256 ^ usize::from(b'x')] |= 0x7FF0_0000;
-        assert_eq!(used(&out, b"a\0", "x"), "its trie leads out of itself");
+        assert_eq!(used(&out, b"a\0", "x"), "its trie leads out of bounds");
         let empty = Charsmap::new(&blob(&[], b"")).unwrap();
         assert_eq!(empty.replacement("x").unwrap(), None);
     }

@@ -1,6 +1,6 @@
 use super::{Algorithm, TokenType, Tokenizer, TokenizerError, bpe, spm};
 
-/// How ids become text.
+/// Options for decoding ids to text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
     /// Write control and unknown tokens as their text (`<|im_end|>`) instead of leaving them out.
@@ -10,7 +10,7 @@ pub struct DecodeOptions {
 impl Tokenizer {
     /// The bytes that one token stands for; control tokens stand for their own text.
     ///
-    /// They need not be whole characters: see [`Utf8Stream`](crate::Utf8Stream).
+    /// They may be incomplete characters: see [`Utf8Stream`](crate::Utf8Stream).
     ///
     /// # Errors
     /// [`TokenizerError::IdOutOfRange`]
@@ -26,7 +26,8 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Appends the bytes that one token stands for; nothing for control tokens unless they are rendered.
+    /// Appends the bytes that one token stands for. Control tokens are omitted unless they are
+    /// rendered.
     ///
     /// # Errors
     /// [`TokenizerError::IdOutOfRange`]
@@ -45,7 +46,7 @@ impl Tokenizer {
         };
         match token_type {
             TokenType::Control | TokenType::Unknown if !options.render_special => {}
-            // Special tokens are kept as they are written, whatever the form of the others.
+            // Special tokens are not encoded, whatever the encoding of the others.
             _ if token_type.is_special() => bytes.extend_from_slice(text.as_bytes()),
             _ => match &self.algorithm {
                 Algorithm::World(world) => world.push_token_bytes(id, bytes),
@@ -58,7 +59,7 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// The bytes of a whole text. The space that SentencePiece put before it is taken off again.
+    /// The bytes of a whole text, without the space that SentencePiece adds before it.
     ///
     /// # Errors
     /// [`TokenizerError::IdOutOfRange`]

@@ -1,7 +1,7 @@
 use super::vocab::{TokenType, Vocab};
 
-/// Texts of control tokens with which models of the common families end their turn. A file often marks only
-/// one of those that its model writes as the end token.
+/// The control tokens that end a turn in common model families. A file often declares only one of
+/// the end tokens that its model uses.
 const END_TEXTS: &[&str] = &[
     "<|endoftext|>",
     "<|end_of_text|>",
@@ -22,7 +22,7 @@ const END_TEXTS: &[&str] = &[
     "<\u{FF5C}end\u{2581}of\u{2581}sentence\u{FF5C}>",
 ];
 
-/// Texts of control tokens that end a turn of a conversation, the likeliest first.
+/// The control tokens that end a turn of a conversation, in order of preference.
 const TURN_END_TEXTS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -39,7 +39,7 @@ fn control_token(vocab: &Vocab, text: &str) -> Option<u32> {
         .filter(|&id| vocab.token_type(id) == Some(TokenType::Control))
 }
 
-/// The ids after which a model has no more to say: those named in the file and the usual ones, sorted.
+/// The ids that end a text: those named in the file and the usual ones, sorted.
 pub(crate) fn end_ids(vocab: &Vocab, named: &[Option<u32>], more: &[u32]) -> Vec<u32> {
     let usual = END_TEXTS
         .iter()
@@ -56,7 +56,7 @@ pub(crate) fn end_ids(vocab: &Vocab, named: &[Option<u32>], more: &[u32]) -> Vec
     ids
 }
 
-/// The token that ends a turn, for files that do not name it.
+/// The token that ends a turn, if the file does not name it.
 pub(crate) fn guess_turn_end(vocab: &Vocab) -> Option<u32> {
     TURN_END_TEXTS
         .iter()

@@ -1,32 +1,32 @@
-/// What can be wrong with a vocabulary, or with text or ids given to a tokenizer.
+/// Errors of a vocabulary, or of the text or ids given to a tokenizer.
 ///
 /// `key` is the GGUF metadata key that holds the offending value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
-    /// Nothing is said of a tokenizer.
+    /// The metadata describe no tokenizer.
     #[error(
-        "there is no tokenizer: the metadata lack {key}, which a folder's tokenizer.json gives"
+        "there is no tokenizer: the metadata lack {key} (in a folder, tokenizer.json provides it)"
     )]
     NoTokenizer {
         /// The key that every tokenizer has.
         key: &'static str,
     },
-    /// A key that this kind of tokenizer cannot do without is absent.
+    /// A key that this kind of tokenizer requires is absent.
     #[error("the metadata lack {key}")]
     MissingKey {
         /// The absent key.
         key: &'static str,
     },
-    /// A key is present but holds another type than the format says.
+    /// The value of a key has the wrong type.
     #[error(transparent)]
     Metadata(#[from] kovar_formats::MetadataError),
-    /// `tokenizer.ggml.model` names a kind of tokenizer that is not built in.
-    #[error("tokenizer.ggml.model is {model:?}; the known ones are {}", known.join(", "))]
+    /// `tokenizer.ggml.model` names an unsupported kind of tokenizer.
+    #[error("tokenizer.ggml.model is {model:?}; supported are {}", known.join(", "))]
     UnknownModel {
         /// The name found.
         model: String,
-        /// The names that are accepted.
+        /// The supported names.
         known: &'static [&'static str],
     },
     /// The vocabulary has no tokens.
@@ -61,19 +61,19 @@ pub enum TokenizerError {
         /// Id of the token.
         id: u32,
     },
-    /// A token that texts are searched for is longer than any honest one.
-    #[error("{key}: token {id} has {len} bytes, the most is {most}")]
+    /// A token that is searched for in texts is too long.
+    #[error("{key}: token {id} has {len} bytes; at most {most} are allowed")]
     LongToken {
         /// The offending key.
         key: &'static str,
         /// Id of the token.
         id: u32,
-        /// Its bytes.
+        /// Its length in bytes.
         len: usize,
-        /// The most.
+        /// The maximum.
         most: usize,
     },
-    /// Two ids have the same text.
+    /// Two tokens have the same text.
     #[error("{key}: token {token:?} has the ids {first} and {second}")]
     DuplicateToken {
         /// The offending key.
@@ -85,7 +85,7 @@ pub enum TokenizerError {
         /// The higher id.
         second: u32,
     },
-    /// A token type is none of those that GGUF defines (1 to 6).
+    /// A token type is not one of those that GGUF defines (1 to 6).
     #[error("{key}: token {id} has the unknown type {value}")]
     UnknownTokenType {
         /// The offending key.
@@ -95,7 +95,7 @@ pub enum TokenizerError {
         /// The value found.
         value: i32,
     },
-    /// A score is not a number, so that merges cannot be ordered by it.
+    /// A score is NaN.
     #[error("{key}: the score of token {id} is NaN")]
     BadScore {
         /// The offending key.
@@ -103,7 +103,7 @@ pub enum TokenizerError {
         /// Id of the token.
         id: u32,
     },
-    /// A precompiled normalisation is damaged.
+    /// The precompiled normalisation is damaged.
     #[error("{key} is damaged: {fault}")]
     BadCharsmap {
         /// The offending key.
@@ -121,8 +121,8 @@ pub enum TokenizerError {
         /// Its text.
         token: String,
     },
-    /// A token of a vocabulary of byte strings stands for none.
-    #[error("{key}: token {id} ({token:?}) has an escape that is cut short, or is empty")]
+    /// A token of a byte-string vocabulary is empty or has an incomplete escape.
+    #[error("{key}: token {id} ({token:?}) has an incomplete escape, or is empty")]
     BadEscape {
         /// The offending key.
         key: &'static str,
@@ -141,7 +141,7 @@ pub enum TokenizerError {
         /// The rule.
         rule: String,
     },
-    /// A merge rule names, or makes, a token that is not in the vocabulary.
+    /// A merge rule contains or produces a token that is not in the vocabulary.
     #[error(
         "{key}: rule {rank} ({rule:?}) needs the token {token:?}, which is not in the vocabulary"
     )]
@@ -165,10 +165,10 @@ pub enum TokenizerError {
         /// Number of tokens.
         tokens: usize,
     },
-    /// A token is to be added around each text, but its id is not given.
+    /// A token is to be added to each text, but its id is missing.
     #[error("{flag} is true, but {key} is not set")]
     MissingSpecialId {
-        /// The flag that asks for the token.
+        /// The flag that enables the token.
         flag: &'static str,
         /// The key of the token's id.
         key: &'static str,
@@ -178,20 +178,20 @@ pub enum TokenizerError {
     SpecialTokens {
         /// The offending key.
         key: &'static str,
-        /// Which limit they exceed.
+        /// The exceeded limit.
         #[source]
         source: aho_corasick::BuildError,
     },
-    /// The expressions of a pre-tokenizer could not be compiled.
-    #[error("{key}: the expressions of this pre-tokenizer do not compile")]
+    /// The regular expressions of a pre-tokenizer could not be compiled.
+    #[error("{key}: the regular expressions of this pre-tokenizer do not compile")]
     PreTokenizer {
         /// The key that names the pre-tokenizer.
         key: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<regex_automata::meta::BuildError>,
     },
-    /// The text is longer than 32-bit positions can address.
+    /// The text is longer than 32-bit positions allow.
     #[error("a text of {len} bytes is too long to tokenize at once")]
     TextTooLong {
         /// Length in bytes.
@@ -203,7 +203,7 @@ pub enum TokenizerError {
         /// The byte.
         byte: u8,
     },
-    /// An id outside the vocabulary was to be decoded.
+    /// The id to decode lies outside the vocabulary.
     #[error("token id {id} lies outside the vocabulary of {tokens} tokens")]
     IdOutOfRange {
         /// The id.
@@ -213,16 +213,16 @@ pub enum TokenizerError {
     },
 }
 
-/// What a user should be told about a vocabulary that can be used all the same.
+/// A warning about a vocabulary that is still usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerWarning {
-    /// `tokenizer.ggml.pre` is absent: text is split as by the `default` family.
+    /// `tokenizer.ggml.pre` is absent: text is split like the `default` family.
     #[error(
         "the file names no pre-tokenizer; `default` is used, and the text may be split differently from training"
     )]
     MissingPreTokenizer,
-    /// `tokenizer.ggml.pre` is none of the known names: text is split as by the `default` family.
+    /// `tokenizer.ggml.pre` is an unknown name: text is split like the `default` family.
     #[error(
         "the pre-tokenizer {name:?} is not known; `default` is used, and the text may be split differently from training (known: {})",
         known.join(", ")
@@ -230,16 +230,26 @@ pub enum TokenizerWarning {
     UnknownPreTokenizer {
         /// The name found.
         name: String,
-        /// The names that are built in.
+        /// The known names.
         known: Vec<&'static str>,
     },
-    /// Some bytes that occur in UTF-8 have no token; they are left out of encoded text.
+    /// Some bytes that occur in UTF-8 have no token; they are omitted from encoded text.
     #[error(
-        "byte values of UTF-8 without a token in this vocabulary, left out of encoded text: {}",
+        "byte values of UTF-8 without a token in this vocabulary, omitted from encoded text: {}",
         bytes.len()
     )]
     BytesWithoutToken {
-        /// Those of the byte values that occur in UTF-8, in rising order.
+        /// The byte values, in ascending order.
         bytes: Vec<u8>,
     },
+}
+
+impl TokenizerWarning {
+    /// The warning about bytes that occur in UTF-8 but have no token, if there are any.
+    pub(super) fn of_missing_bytes(has_token: impl Fn(u8) -> bool) -> Option<Self> {
+        let in_utf8 = |byte: &u8| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
+        let bytes = (0u8..=255).filter(in_utf8);
+        let bytes: Vec<u8> = bytes.filter(|&byte| !has_token(byte)).collect();
+        (!bytes.is_empty()).then_some(Self::BytesWithoutToken { bytes })
+    }
 }

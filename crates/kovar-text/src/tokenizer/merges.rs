@@ -1,24 +1,24 @@
-/// What a pair of tokens becomes.
+/// The result of merging a pair of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Merge {
-    /// The lowest is done first.
+    /// The lowest rank is merged first.
     pub rank: u32,
     /// The joined token.
     pub id: u32,
 }
 
-/// Merge rules by their pair of tokens.
+/// Merge rules by pair of tokens.
 #[derive(Debug)]
 pub(crate) struct Merges {
-    /// Where the rules of each left token begin in `rules`, and their end.
+    /// The start of each left token's rules in `rules`, and the end of all rules.
     starts: Vec<u32>,
-    /// By left token, then in order of the right one.
+    /// Right token and merge, sorted by left token, then by right token.
     rules: Vec<(u32, Merge)>,
 }
 
 impl Merges {
-    /// `rules` are left and right token and what they become, with left tokens below `vocab_len`; of two
-    /// rules for one pair the first counts.
+    /// `rules` are left tokens, right tokens and their merges; left tokens are below `vocab_len`.
+    /// If a pair has two rules, the one of lower rank is used.
     pub fn new(vocab_len: usize, mut rules: Vec<(u32, u32, Merge)>) -> Self {
         rules.sort_unstable_by_key(|&(left, right, merge)| (left, right, merge.rank));
         rules.dedup_by_key(|&mut (left, right, _)| (left, right));

@@ -1,4 +1,4 @@
-//! Tokenizers: text to token ids and back, built from the metadata of a model file.
+//! Tokenizers, built from the metadata of a model file: text to token ids and back.
 
 mod bpe;
 mod byte_level;
@@ -18,7 +18,7 @@ mod world;
 use bpe::Bpe;
 use pre::Family;
 use spec::key;
-use special::{Part, SpecialTokens};
+use special::{Piece, SpecialTokens};
 use spm::Spm;
 use unigram::{Unigram, UnigramOptions};
 use vocab::Vocab;
@@ -34,22 +34,21 @@ pub use vocab::TokenType;
 /// The values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] accepts.
 pub const KNOWN_MODELS: &[&str] = &["gpt2", "llama", "rwkv", "t5"];
 
-/// How text becomes ids.
+/// Options for encoding text to ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EncodeOptions {
-    /// Put the begin token before the text and the end token behind it where the file asks for them.
+    /// Add the begin and end tokens that the file asks for.
     pub add_special: bool,
-    /// Read control tokens that are written out in the text (`<|im_end|>`) as those tokens and not as
-    /// ordinary text. Leave it off for text that a user or a document supplied.
+    /// Encode control tokens in the text (`<|im_end|>`) as those tokens and not as ordinary text.
+    /// Leave it off for text from users or documents.
     pub parse_special: bool,
-    /// The text goes on where another one ended, in the midst of a line: no space is put before it and
-    /// none taken off.
+    /// The text continues another one: no space is added or removed at its beginning.
     pub continues: bool,
 }
 
 /// Turns text into token ids and back.
 ///
-/// Ids are the same as llama.cpp's for the same file.
+/// The ids are those of llama.cpp for the same file.
 #[derive(Debug)]
 pub struct Tokenizer {
     vocab: Vocab,
@@ -85,7 +84,7 @@ enum Algorithm {
 }
 
 impl Kind {
-    /// SentencePiece's own unknown, begin and end ids, for files that leave them out.
+    /// SentencePiece's default unknown, begin and end ids, for files without them.
     fn default_ids(self) -> [Option<u32>; 3] {
         match self {
             Self::Bpe | Self::World => [None; 3],
@@ -97,11 +96,12 @@ impl Kind {
 }
 
 impl Tokenizer {
-    /// Checks a tokenizer's description and builds it.
+    /// Checks the description of a tokenizer and builds the tokenizer.
     ///
     /// # Errors
-    /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of unequal
-    /// lengths, empty or repeated tokens, unknown token types, merges or ids that name no token.
+    /// A [`TokenizerError`] that names the metadata key at fault: keys that are missing, arrays of
+    /// unequal lengths, empty or repeated tokens, unknown token types, merges or ids that name no
+    /// token.
     pub fn from_spec(spec: TokenizerSpec) -> Result<Self, TokenizerError> {
         let kind = match spec.model.as_str() {
             "gpt2" => Kind::Bpe,
@@ -190,7 +190,7 @@ impl Tokenizer {
         }
         let eot = spec.eot.or_else(|| end::guess_turn_end(&vocab));
         Ok(Self {
-            // Unigram finds user-defined tokens itself, while it prepares a text.
+            // Unigram finds user-defined tokens itself when it prepares a text.
             special: SpecialTokens::new(&vocab, kind != Kind::Unigram)?,
             end_ids: end::end_ids(&vocab, &[eos, eot, spec.eom], &spec.eos_ids),
             vocab,
@@ -209,12 +209,12 @@ impl Tokenizer {
 
     /// The ids of `text`.
     ///
-    /// Takes O(n log n) for n bytes; a unigram model takes O(n + m) for m occurrences of pieces.
+    /// O(n log n) for n bytes; O(n + m) for a unigram model with m occurrences of pieces.
     ///
     /// # Errors
-    /// [`TokenizerError::TextTooLong`] for 4 GiB and more, [`TokenizerError::NoTokenForByte`] where a
-    /// SentencePiece vocabulary has neither a byte's token nor an unknown token,
-    /// [`TokenizerError::BadCharsmap`] where the text leads into a damaged part of a normalisation.
+    /// [`TokenizerError::TextTooLong`] for 4 GiB and more, [`TokenizerError::NoTokenForByte`] if a
+    /// SentencePiece vocabulary has neither a token for a byte nor an unknown token,
+    /// [`TokenizerError::BadCharsmap`] if the text reaches a damaged part of the normalisation.
     pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>, TokenizerError> {
         if u32::try_from(text.len()).is_err() {
             return Err(TokenizerError::TextTooLong { len: text.len() });
@@ -222,21 +222,21 @@ impl Tokenizer {
         let mut ids = Vec::with_capacity(text.len() / 4 + 2);
         ids.extend(self.bos.filter(|_| options.add_special && self.add_bos));
         let mut first = !options.continues;
-        for part in self.special.parts(text, options.parse_special) {
-            match (part, &self.algorithm) {
-                (Part::Token(id), _) => ids.push(id),
-                (Part::Text(text), Algorithm::Bpe(bpe)) => {
+        for piece in self.special.pieces(text, options.parse_special) {
+            match (piece, &self.algorithm) {
+                (Piece::Token(id), _) => ids.push(id),
+                (Piece::Text(text), Algorithm::Bpe(bpe)) => {
                     bpe.encode(&self.vocab, text, &mut ids)?
                 }
-                (Part::Text(text), Algorithm::Spm(spm)) => {
+                (Piece::Text(text), Algorithm::Spm(spm)) => {
                     spm.encode(&self.vocab, text, first, &mut ids)?;
                 }
-                (Part::Text(text), Algorithm::World(world)) => world.encode(text, &mut ids),
-                (Part::Text(text), Algorithm::Unigram(unigram)) => {
+                (Piece::Text(text), Algorithm::World(world)) => world.encode(text, &mut ids),
+                (Piece::Text(text), Algorithm::Unigram(unigram)) => {
                     unigram.encode(text, first, &mut ids)?;
                 }
             }
-            first = matches!(part, Part::Token(_));
+            first = matches!(piece, Piece::Token(_));
         }
         ids.extend(self.eos.filter(|_| options.add_special && self.add_eos));
         Ok(ids)
@@ -252,7 +252,7 @@ impl Tokenizer {
         self.vocab.id_of(token)
     }
 
-    /// The text of a token as the file writes it; see [`Self::token_bytes`] for what it stands for.
+    /// The text of a token as the file writes it; [`Self::token_bytes`] returns its bytes.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.vocab.text(id)
     }
@@ -272,33 +272,34 @@ impl Tokenizer {
         self.eos
     }
 
-    /// The token that ends a turn of a conversation, named in the file or known by its text.
+    /// The token that ends a turn of a conversation, named in the file or recognised by its text.
     pub fn eot(&self) -> Option<u32> {
         self.eot
     }
 
-    /// The token that fills up batches.
+    /// The padding token of batches.
     pub fn padding(&self) -> Option<u32> {
         self.padding
     }
 
-    /// Whether [`EncodeOptions::add_special`] puts [`Self::bos`] before a text.
+    /// Whether [`EncodeOptions::add_special`] adds [`Self::bos`] before a text.
     pub fn adds_bos(&self) -> bool {
         self.add_bos
     }
 
-    /// Whether [`EncodeOptions::add_special`] puts [`Self::eos`] behind a text.
+    /// Whether [`EncodeOptions::add_special`] adds [`Self::eos`] after a text.
     pub fn adds_eos(&self) -> bool {
         self.add_eos
     }
 
-    /// Whether generation stops at this token: the end tokens that the file names, and control tokens by
-    /// which models of the common families end a turn (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`, ...).
+    /// Whether generation stops at this token: an end token that the file names, or a control token
+    /// that ends a turn in common model families (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`,
+    /// ...).
     pub fn is_end_of_generation(&self, id: u32) -> bool {
         self.end_ids.binary_search(&id).is_ok()
     }
 
-    /// Whether the vocabulary is one of RWKV World.
+    /// Whether the vocabulary is RWKV World's.
     pub(crate) fn is_world(&self) -> bool {
         matches!(self.algorithm, Algorithm::World(_))
     }
@@ -308,17 +309,18 @@ impl Tokenizer {
         self.chat_template.as_deref()
     }
 
-    /// What compiles grammars for this vocabulary, made when it is first asked for.
+    /// The grammar compiler for this vocabulary, built on first use.
     pub(crate) fn grammar_compiler(&self) -> Result<&GrammarCompiler, GrammarError> {
         self.grammars.get(self)
     }
 
-    /// The tokens at which generation stops, in rising order; see [`Self::is_end_of_generation`].
+    /// The tokens at which generation stops, in ascending order; see
+    /// [`Self::is_end_of_generation`].
     pub fn end_ids(&self) -> &[u32] {
         &self.end_ids
     }
 
-    /// What a user should be told about this vocabulary.
+    /// Warnings about this vocabulary, for the user.
     pub fn warnings(&self) -> &[TokenizerWarning] {
         &self.warnings
     }

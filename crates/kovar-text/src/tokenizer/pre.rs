@@ -1,25 +1,26 @@
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Regex};
 
-/// One way of cutting text into words before byte pairs are merged.
+/// A way of splitting text into words before byte pairs are merged.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// The values of `tokenizer.ggml.pre` that mean it.
+    /// The values of `tokenizer.ggml.pre` that select it.
     pub names: &'static [&'static str],
-    /// Applied in turn, each to every piece that the one before it left.
+    /// Applied one after another, each to every piece of the previous one.
     cuts: &'static [Cut],
-    /// A word that is itself a token is taken whole, even where the merges would not build it.
+    /// A word that is itself a token is encoded as that token, even if the merges would not produce
+    /// it.
     pub ignore_merges: bool,
-    /// Value of `tokenizer.ggml.add_bos_token` where the file has none.
+    /// The default of `tokenizer.ggml.add_bos_token`.
     pub add_bos: bool,
 }
 
 #[derive(Debug)]
 struct Cut {
-    /// Words; what lies between two of them is a piece as well.
+    /// Matches words; the text between two matches is a piece as well.
     words: &'static str,
-    /// Also cut runs of white space as `\s+(?!\S)|\s+` would: the last character of a run stays with the
-    /// word that follows, unless it is the only one.
+    /// Also split runs of white space like `\s+(?!\S)|\s+`: the last character of a run belongs to
+    /// the following word, unless it is the only one.
     spaces: bool,
 }
 
@@ -28,8 +29,8 @@ const GPT2_CUT: Cut = Cut {
     spaces: true,
 };
 
-/// As GPT-2's, but a word may begin with any character that is not a line end, contractions may be in
-/// capitals, and line ends are kept apart from other space; the forms differ in how digits are grouped.
+/// Like GPT-2's, but a word may begin with any character except a line end, contractions may be
+/// upper case, and line ends are separate from other space. The argument is the pattern of digits.
 macro_rules! tiktoken_cut {
     ($digits:literal) => {
         Cut {
@@ -51,8 +52,8 @@ const fn words(words: &'static str) -> Cut {
     }
 }
 
-/// The families that are built in. Names and cuts are those of llama.cpp, so that a file made for it is
-/// read in the same way.
+/// The built-in families. Names and cuts are those of llama.cpp, so that its files are tokenized in
+/// the same way.
 static FAMILIES: &[Family] = &[
     Family {
         names: &["default"],
@@ -92,7 +93,7 @@ static FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    /// The family that `name` means.
+    /// The family called `name`.
     pub fn named(name: &str) -> Option<&'static Self> {
         FAMILIES.iter().find(|family| family.names.contains(&name))
     }
@@ -107,10 +108,10 @@ impl Family {
     }
 }
 
-/// A [`Family`] with its expressions compiled.
+/// A [`Family`] with compiled expressions.
 #[derive(Debug)]
 pub(crate) struct PreTokenizer {
-    /// Pattern 0 of each finds words, pattern 1 (if any) runs of white space.
+    /// Pattern 0 of each finds words; pattern 1, if any, finds runs of white space.
     cuts: Vec<Regex>,
 }
 
@@ -120,18 +121,19 @@ impl PreTokenizer {
     pub fn new(family: &Family) -> Result<Self, Box<BuildError>> {
         let mut cuts = Vec::with_capacity(family.cuts.len());
         for cut in family.cuts {
-            let regex = match cut.spaces {
-                true => Regex::new_many(&[cut.words, r"\s+"]),
-                false => Regex::new(cut.words),
+            let regex = if cut.spaces {
+                Regex::new_many(&[cut.words, r"\s+"])
+            } else {
+                Regex::new(cut.words)
             };
             cuts.push(regex.map_err(Box::new)?);
         }
         Ok(Self { cuts })
     }
 
-    /// Gives the words of `text` to `emit`, in order; together they are the whole text.
+    /// Calls `emit` with each word of `text`, in order; together they are the whole text.
     ///
-    /// Takes time linear in the length of the text.
+    /// Linear in the length of the text.
     pub fn split<'t, E>(
         &self,
         text: &'t str,

@@ -28,20 +28,22 @@ pub(crate) mod key {
 /// A tokenizer as a model file describes it, not yet checked.
 ///
 /// The fields mirror the `tokenizer.*` keys of the GGUF specification
-/// (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>); `None` means that the key is absent.
+/// (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>); `None` means that the key is
+/// absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizerSpec {
     /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece's BPE), `t5`
     /// (SentencePiece's unigram model) or `rwkv` (RWKV World).
     pub model: String,
-    /// `tokenizer.ggml.pre`: how text is cut into words before merging (byte-level BPE only).
+    /// `tokenizer.ggml.pre`: how text is split into words before merging (byte-level BPE only).
     pub pre: Option<String>,
     /// `tokenizer.ggml.tokens`: the text of every token, by id.
     pub tokens: Vec<String>,
     /// `tokenizer.ggml.scores`: merge priority of every token, higher first, or its log probability
     /// (SentencePiece only).
     pub scores: Option<Vec<f32>>,
-    /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+    /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6
+    /// byte.
     pub token_types: Option<Vec<i32>>,
     /// `tokenizer.ggml.merges`: pairs `left right` in order of priority (byte-level BPE only).
     pub merges: Option<Vec<String>>,
@@ -53,7 +55,7 @@ pub struct TokenizerSpec {
     pub eos_ids: Vec<u32>,
     /// `tokenizer.ggml.eot_token_id`: end of a turn in a conversation.
     pub eot: Option<u32>,
-    /// `tokenizer.ggml.eom_token_id`: end of a message that expects a tool's answer.
+    /// `tokenizer.ggml.eom_token_id`: end of a message that expects a tool's result.
     pub eom: Option<u32>,
     /// `tokenizer.ggml.unknown_token_id`
     pub unknown: Option<u32>,
@@ -74,11 +76,12 @@ pub struct TokenizerSpec {
 }
 
 impl TokenizerSpec {
-    /// Reads the `tokenizer.*` keys of a file; what is absent stays `None`.
+    /// Reads the `tokenizer.*` keys of a file; absent keys are `None`.
     ///
     /// # Errors
-    /// [`TokenizerError::NoTokenizer`] without the tokenizer's kind, [`TokenizerError::MissingKey`] without
-    /// its tokens, [`TokenizerError::Metadata`] for a key whose value is of another type than the specification says.
+    /// [`TokenizerError::NoTokenizer`] if the kind of tokenizer is absent,
+    /// [`TokenizerError::MissingKey`] if the tokens are absent, [`TokenizerError::Metadata`] if a
+    /// value has the wrong type.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let text = |key| Ok::<_, MetadataError>(metadata.get_str(key)?.map(str::to_owned));
         let texts = |key| {

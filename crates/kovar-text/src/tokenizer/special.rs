@@ -1,15 +1,14 @@
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 
 use super::error::TokenizerError;
-use super::spec::key;
-use super::vocab::{TokenType, Vocab, check_searched};
+use super::vocab::{TokenType, Vocab, check_searched, leftmost_longest};
 
-/// Finds special tokens written out in text, leftmost first and the longest of those that begin together.
+/// Finds special tokens in text: the leftmost, and of those the longest.
 #[derive(Debug)]
 pub(crate) struct SpecialTokens {
-    /// User-defined tokens, which any text may hold.
+    /// User-defined tokens, which any text may contain.
     user_defined: Finder,
-    /// Control and unknown tokens as well.
+    /// All special tokens: also control and unknown ones.
     all: Finder,
 }
 
@@ -20,9 +19,9 @@ struct Finder {
     ids: Vec<u32>,
 }
 
-/// A part of a text.
+/// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part<'t> {
+pub(crate) enum Piece<'t> {
     /// Text without special tokens, not empty.
     Text(&'t str),
     Token(u32),
@@ -38,24 +37,14 @@ impl Finder {
         for (&id, text) in ids.iter().zip(&texts) {
             check_searched(id, text.as_bytes())?;
         }
-        let search = match texts.is_empty() {
-            true => None,
-            false => Some(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostLongest)
-                    .build(texts)
-                    .map_err(|source| TokenizerError::SpecialTokens {
-                        key: key::TOKENS,
-                        source,
-                    })?,
-            ),
-        };
+        let search = (!texts.is_empty()).then(|| leftmost_longest(texts));
+        let search = search.transpose()?;
         Ok(Self { search, ids })
     }
 }
 
 impl SpecialTokens {
-    /// User-defined tokens are left to the algorithm if `cuts_user_defined` does not hold.
+    /// If `cuts_user_defined` is false, user-defined tokens are left to the algorithm.
     pub fn new(vocab: &Vocab, cuts_user_defined: bool) -> Result<Self, TokenizerError> {
         let is_user_defined = |token_type| token_type == TokenType::UserDefined;
         Ok(Self {
@@ -68,27 +57,27 @@ impl SpecialTokens {
         })
     }
 
-    /// Cuts `text` at the special tokens in it: at all of them, or at user-defined ones only.
-    pub fn parts<'t>(&self, text: &'t str, all: bool) -> Vec<Part<'t>> {
+    /// Splits `text` at its special tokens: at all of them, or only at user-defined ones.
+    pub fn pieces<'t>(&self, text: &'t str, all: bool) -> Vec<Piece<'t>> {
         let finder = if all { &self.all } else { &self.user_defined };
-        let mut parts = Vec::new();
+        let mut pieces = Vec::new();
         let mut at = 0;
-        let push_text = |parts: &mut Vec<_>, from, to| match text.get(from..to) {
+        let push_text = |pieces: &mut Vec<_>, from, to| match text.get(from..to) {
             Some("") | None => {}
-            Some(text) => parts.push(Part::Text(text)),
+            Some(text) => pieces.push(Piece::Text(text)),
         };
         for found in finder
             .search
             .iter()
             .flat_map(|search| search.find_iter(text))
         {
-            push_text(&mut parts, at, found.start());
+            push_text(&mut pieces, at, found.start());
             if let Some(&id) = finder.ids.get(found.pattern().as_usize()) {
-                parts.push(Part::Token(id));
+                pieces.push(Piece::Token(id));
             }
             at = found.end();
         }
-        push_text(&mut parts, at, text.len());
-        parts
+        push_text(&mut pieces, at, text.len());
+        pieces
     }
 }

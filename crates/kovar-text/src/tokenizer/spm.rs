@@ -2,25 +2,22 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::error::TokenizerError;
-use super::spec::key;
-use super::vocab::{TokenType, Vocab};
+use super::vocab::{ByteFallback, TokenType, Vocab};
 
 /// How SentencePiece writes a space within tokens: U+2581.
 pub(crate) const SPACE: char = '\u{2581}';
 
-/// SentencePiece's BPE (Kudo and Richardson 2018, <https://arxiv.org/abs/1808.06226>): over the whole text,
-/// the adjacent pair whose joined text is the token of the highest score is merged until no pair joins to a
-/// token; characters without a token are written as bytes.
+/// SentencePiece's BPE (Kudo and Richardson 2018, <https://arxiv.org/abs/1808.06226>): over the
+/// whole text, the adjacent pair whose concatenation is the token of the highest score is merged,
+/// until no concatenation is a token. Characters without a token are written as bytes.
 #[derive(Debug)]
 pub(crate) struct Spm {
     scores: Vec<f32>,
-    /// The token of each byte.
-    bytes: [Option<u32>; 256],
-    unknown: Option<u32>,
+    fallback: ByteFallback,
     add_space_prefix: bool,
 }
 
-/// A stretch of the text; those with bytes form a doubly linked list.
+/// A substring of the text. The symbols that are not empty form a doubly linked list.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     start: u32,
@@ -31,18 +28,18 @@ struct Symbol {
 
 const NONE: u32 = u32::MAX;
 
-/// A merge that may be done; out of date once either side has changed.
+/// A possible merge; stale once either side has changed.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     score: f32,
     left: u32,
     right: u32,
-    /// Bytes of both sides together.
+    /// Length in bytes of both sides together.
     len: u32,
 }
 
 impl Ord for Candidate {
-    /// The highest score is the greatest; among equals the leftmost.
+    /// By score; among equal scores, the leftmost is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         self.score
             .total_cmp(&other.score)
@@ -71,27 +68,14 @@ impl Spm {
         unknown: Option<u32>,
         add_space_prefix: bool,
     ) -> Result<Self, TokenizerError> {
-        if scores.len() != vocab.len() {
-            return Err(TokenizerError::LengthMismatch {
-                key: key::SCORES,
-                len: scores.len(),
-                tokens: vocab.len(),
-            });
-        }
-        for (id, score) in (0u32..).zip(&mut scores) {
-            if score.is_nan() {
-                return Err(TokenizerError::BadScore {
-                    key: key::SCORES,
-                    id,
-                });
-            }
-            // Zeros of either sign are one score.
+        vocab.check_scores(&scores)?;
+        for score in &mut scores {
+            // Zeros of both signs compare equal.
             *score += 0.0;
         }
         Ok(Self {
             scores,
-            bytes: vocab.byte_tokens()?,
-            unknown,
+            fallback: ByteFallback::new(vocab, unknown)?,
             add_space_prefix,
         })
     }
@@ -100,10 +84,10 @@ impl Spm {
         self.add_space_prefix
     }
 
-    /// Appends the tokens of `text`, which holds no special tokens; `first` says that it begins a text or
+    /// Appends the tokens of `text`, which contains no special tokens. `first`: it begins a text or
     /// follows a special token.
     ///
-    /// Takes O(n log n) for n bytes.
+    /// O(n log n) for n bytes.
     pub fn encode(
         &self,
         vocab: &Vocab,
@@ -169,16 +153,18 @@ impl Spm {
         }
 
         for symbol in symbols.iter().filter(|symbol| symbol.len > 0) {
-            let piece = stretch(text, symbol.start, symbol.len);
+            let piece = substring(text, symbol.start, symbol.len);
             match vocab.id_of(piece) {
                 Some(id) => ids.push(id),
-                None => self.push_bytes(piece, ids)?,
+                None => {
+                    self.fallback.push(piece, false, ids)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Queues the merge of two neighbours if they join to a token.
+    /// Queues the merge of two neighbours if their concatenation is a token.
     fn propose(
         &self,
         vocab: &Vocab,
@@ -192,7 +178,7 @@ impl Spm {
             return;
         };
         let len = l.len + r.len;
-        let Some(id) = vocab.id_of(stretch(text, l.start, len)) else {
+        let Some(id) = vocab.id_of(substring(text, l.start, len)) else {
             return;
         };
         if let Some(&score) = self.scores.get(id as usize) {
@@ -204,23 +190,10 @@ impl Spm {
             });
         }
     }
-
-    fn push_bytes(&self, piece: &str, ids: &mut Vec<u32>) -> Result<(), TokenizerError> {
-        let tokens = piece.bytes().map(|byte| {
-            let id = self.bytes.get(usize::from(byte)).copied().flatten();
-            id.ok_or(TokenizerError::NoTokenForByte { byte })
-        });
-        match (tokens.collect::<Result<Vec<_>, _>>(), self.unknown) {
-            (Ok(tokens), _) => ids.extend(tokens),
-            (Err(_), Some(unknown)) => ids.push(unknown),
-            (Err(error), None) => return Err(error),
-        }
-        Ok(())
-    }
 }
 
-/// The `len` bytes from `start`; symbols hold whole characters.
-fn stretch(text: &str, start: u32, len: u32) -> &str {
+/// The `len` bytes from `start`; symbols are whole characters.
+fn substring(text: &str, start: u32, len: u32) -> &str {
     text.get(start as usize..start as usize + len as usize)
         .unwrap_or_default()
 }
@@ -233,13 +206,13 @@ pub(crate) fn push_token_bytes(text: &str, token_type: TokenType, bytes: &mut Ve
         bytes.push(byte);
         return;
     }
-    for part in text.split_inclusive(SPACE) {
-        match part.strip_suffix(SPACE) {
+    for word in text.split_inclusive(SPACE) {
+        match word.strip_suffix(SPACE) {
             Some(before) => {
                 bytes.extend_from_slice(before.as_bytes());
                 bytes.push(b' ');
             }
-            None => bytes.extend_from_slice(part.as_bytes()),
+            None => bytes.extend_from_slice(word.as_bytes()),
         }
     }
 }

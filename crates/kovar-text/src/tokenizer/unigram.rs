@@ -1,42 +1,41 @@
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 
 use super::charsmap::Charsmap;
 use super::error::TokenizerError;
-use super::spec::key;
 use super::spm::SPACE;
-use super::vocab::{TokenType, Vocab, check_searched};
+use super::vocab::{ByteFallback, TokenType, Vocab, check_searched, leftmost_longest, too_large};
 
-/// What the score of text without a piece lies below the least score of a piece.
+/// The score of a character without a piece is this much below the lowest score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
 
-/// How a text is prepared, as SentencePiece's `NormalizerSpec` says.
+/// How a text is prepared; see SentencePiece's `NormalizerSpec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnigramOptions {
-    /// Put a space before the text.
+    /// Add a space before the text.
     pub add_dummy_prefix: bool,
-    /// Leave out spaces at both ends, and all but one of several.
+    /// Remove spaces at both ends, and all but one of consecutive spaces.
     pub remove_extra_whitespaces: bool,
 }
 
-/// SentencePiece's unigram model (Kudo 2018, <https://arxiv.org/abs/1804.10959>): of all ways to cut the
-/// prepared text into pieces, the one whose scores (log probabilities) have the greatest sum. Characters
-/// without a piece are written as bytes, or all that follow each other as one unknown token.
+/// SentencePiece's unigram model (Kudo 2018, <https://arxiv.org/abs/1804.10959>): of all ways to
+/// split the prepared text into pieces, the one with the greatest sum of scores (log
+/// probabilities). Characters without a piece are written as bytes, or each run of them as one
+/// unknown token.
 #[derive(Debug)]
 pub(crate) struct Unigram {
     /// Finds all pieces in a text.
     pieces: AhoCorasick,
     /// By the number of the pattern, the piece's id and score.
     scored: Vec<(u32, f32)>,
-    /// Finds pieces that are left as they are in preparing a text.
+    /// Finds pieces that are not normalised when a text is prepared.
     user_defined: Option<AhoCorasick>,
     unknown_score: f32,
-    bytes: [Option<u32>; 256],
-    unknown: Option<u32>,
+    fallback: ByteFallback,
     charsmap: Option<Charsmap>,
     options: UnigramOptions,
 }
 
-/// The best way found so far to a position of the text.
+/// The best path to a position of the text.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     score: f32,
@@ -49,8 +48,8 @@ impl Unigram {
     /// `scores` are by id; `charsmap` is SentencePiece's precompiled normalisation.
     ///
     /// # Errors
-    /// Scores that are not as many as the tokens or not numbers, a damaged `charsmap`, byte tokens that are
-    /// none, more pieces than can be searched for.
+    /// The number of scores differs from the number of tokens, a score is NaN, `charsmap` is
+    /// damaged, a byte token is invalid, or there are too many pieces to search for.
     pub fn new(
         vocab: &Vocab,
         scores: &[f32],
@@ -58,21 +57,9 @@ impl Unigram {
         charsmap: Option<&[u8]>,
         options: UnigramOptions,
     ) -> Result<Self, TokenizerError> {
-        if scores.len() != vocab.len() {
-            return Err(TokenizerError::LengthMismatch {
-                key: key::SCORES,
-                len: scores.len(),
-                tokens: vocab.len(),
-            });
-        }
+        vocab.check_scores(scores)?;
         let (mut least, mut greatest) = (f32::MAX, f32::MIN_POSITIVE);
-        for ((id, _, token_type), &score) in vocab.iter().zip(scores) {
-            if score.is_nan() {
-                return Err(TokenizerError::BadScore {
-                    key: key::SCORES,
-                    id,
-                });
-            }
+        for ((_, _, token_type), &score) in vocab.iter().zip(scores) {
             if token_type == TokenType::Normal {
                 least = least.min(score);
                 greatest = greatest.max(score);
@@ -83,7 +70,7 @@ impl Unigram {
         for ((id, text, token_type), &score) in vocab.iter().zip(scores) {
             let score = match token_type {
                 TokenType::Normal => score,
-                // SentencePiece's way to have them always win.
+                // As in SentencePiece, so that they always win.
                 TokenType::UserDefined => text.len() as f32 * greatest - 0.1,
                 _ => continue,
             };
@@ -96,26 +83,16 @@ impl Unigram {
             .filter(|&(_, _, token_type)| token_type == TokenType::UserDefined)
             .map(|(_, text, _)| text)
             .collect();
-        let too_large = |source| TokenizerError::SpecialTokens {
-            key: key::TOKENS,
-            source,
-        };
         let user_defined = match user_defined.as_slice() {
             [] => None,
-            texts => Some(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostLongest)
-                    .build(texts)
-                    .map_err(too_large)?,
-            ),
+            texts => Some(leftmost_longest(texts)?),
         };
         Ok(Self {
             pieces: AhoCorasick::new(texts).map_err(too_large)?,
             scored,
             user_defined,
             unknown_score: least - UNKNOWN_PENALTY,
-            bytes: vocab.byte_tokens()?,
-            unknown,
+            fallback: ByteFallback::new(vocab, unknown)?,
             charsmap: charsmap.map(Charsmap::new).transpose()?,
             options,
         })
@@ -125,9 +102,9 @@ impl Unigram {
         self.options.add_dummy_prefix
     }
 
-    /// Appends the tokens of `text`; `first` says that it begins a text or follows a control token.
+    /// Appends the tokens of `text`. `first`: it begins a text or follows a control token.
     ///
-    /// Takes time in the length of the text and the number of pieces that occur in it.
+    /// Linear in the length of the text plus the number of occurrences of pieces.
     pub fn encode(
         &self,
         text: &str,
@@ -155,20 +132,20 @@ impl Unigram {
                 continue;
             }
             let piece = text.get(range).unwrap_or_default();
-            after_unknown = self.push_without_piece(piece, after_unknown, ids)?;
+            after_unknown = self.fallback.push(piece, after_unknown, ids)?;
         }
         Ok(())
     }
 
-    /// By the position behind its last piece, the best path from the beginning of `text`.
+    /// For each end position, the best path from the beginning of `text`.
     fn best_paths(&self, text: &str) -> Vec<Option<Path>> {
         let mut paths: Vec<Option<Path>> = vec![None; text.len() + 1];
         let score_at = |paths: &[Option<Path>], at: usize| match at {
             0 => Some(0.0),
             _ => paths.get(at).copied().flatten().map(|path| path.score),
         };
-        // Pieces come up in the order of their ends, of those that end together the longest first, so that
-        // all ways to where one starts are known.
+        // Pieces are found in the order of their ends; of those with the same end, the longest
+        // first. So the paths to the start of a piece are already known.
         let mut pieces = self.pieces.find_overlapping_iter(text).peekable();
         for (start, character) in text.char_indices() {
             let end = start + character.len_utf8();
@@ -207,32 +184,7 @@ impl Unigram {
         paths
     }
 
-    /// Appends the bytes of a character without a piece, or an unknown token unless `after_unknown` holds;
-    /// returns whether it was one.
-    fn push_without_piece(
-        &self,
-        piece: &str,
-        after_unknown: bool,
-        ids: &mut Vec<u32>,
-    ) -> Result<bool, TokenizerError> {
-        let tokens = piece.bytes().map(|byte| {
-            let id = self.bytes.get(usize::from(byte)).copied().flatten();
-            id.ok_or(TokenizerError::NoTokenForByte { byte })
-        });
-        match (tokens.collect::<Result<Vec<_>, _>>(), self.unknown) {
-            (Ok(tokens), _) => {
-                ids.extend(tokens);
-                Ok(false)
-            }
-            (Err(_), Some(unknown)) => {
-                ids.extend((!after_unknown).then_some(unknown));
-                Ok(true)
-            }
-            (Err(error), None) => Err(error),
-        }
-    }
-
-    /// The text with its characters normalised and its spaces as the options say, written as U+2581.
+    /// The normalised text, with spaces according to the options, written as U+2581.
     fn prepare(&self, text: &str, first: bool) -> Result<String, TokenizerError> {
         let UnigramOptions {
             add_dummy_prefix,
@@ -242,7 +194,7 @@ impl Unigram {
         if first && add_dummy_prefix && !text.is_empty() {
             prepared.push(SPACE);
         }
-        let mut kept_as_they_are = self
+        let mut user_defined = self
             .user_defined
             .iter()
             .flat_map(|search| search.find_iter(text))
@@ -250,7 +202,7 @@ impl Unigram {
         let mut at = 0;
         let mut after_space = first;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let (read, mut part) = match kept_as_they_are.next_if(|found| found.start() == at) {
+            let (read, mut piece) = match user_defined.next_if(|found| found.start() == at) {
                 Some(found) => {
                     let len = found.len();
                     (len, rest.get(..len).unwrap_or_default())
@@ -258,19 +210,16 @@ impl Unigram {
                 None => self.normalised(rest)?,
             };
             at += read;
-            // A replacement may swallow what is found behind its beginning.
-            while kept_as_they_are
-                .next_if(|found| found.start() < at)
-                .is_some()
-            {}
+            // A replaced text may contain the start of a user-defined piece.
+            while user_defined.next_if(|found| found.start() < at).is_some() {}
             if after_space && removes {
-                part = part.trim_start_matches(' ');
+                piece = piece.trim_start_matches(' ');
             }
-            if part.is_empty() {
+            if piece.is_empty() {
                 continue;
             }
-            prepared.extend(part.chars().map(|c| if c == ' ' { SPACE } else { c }));
-            after_space = removes && part.ends_with(' ');
+            prepared.extend(piece.chars().map(|c| if c == ' ' { SPACE } else { c }));
+            after_space = removes && piece.ends_with(' ');
         }
         if removes {
             prepared.truncate(prepared.trim_end_matches(SPACE).len());
@@ -278,7 +227,8 @@ impl Unigram {
         Ok(prepared)
     }
 
-    /// The bytes at the beginning of `text` that are normalised together, and what they become.
+    /// The length in bytes of the prefix of `text` that is normalised together, and its
+    /// replacement.
     fn normalised<'t>(&'t self, text: &'t str) -> Result<(usize, &'t str), TokenizerError> {
         let replaced = match &self.charsmap {
             Some(charsmap) => charsmap.replacement(text)?,

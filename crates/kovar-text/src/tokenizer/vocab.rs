@@ -1,21 +1,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use aho_corasick::{AhoCorasick, BuildError, MatchKind};
+
 use super::error::TokenizerError;
 use super::spec::key;
 
-/// The role of a token, as GGUF's `tokenizer.ggml.token_type` numbers it.
+/// The role of a token, with the numbers of GGUF's `tokenizer.ggml.token_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenType {
     /// A piece of ordinary text.
     Normal,
-    /// Stands for text that the vocabulary cannot express.
+    /// Stands for text that the vocabulary cannot encode.
     Unknown,
-    /// Steers the model (begin of text, end of turn); never made from ordinary text.
+    /// Controls the model (begin of text, end of turn); ordinary text is never encoded to it.
     Control,
-    /// Added to a trained vocabulary; found in text before anything else is split.
+    /// Added to a trained vocabulary; found in text before the text is split.
     UserDefined,
-    /// An id without use.
+    /// An unused id.
     Unused,
     /// One byte, written `<0xHH>`.
     Byte,
@@ -34,7 +36,7 @@ impl TokenType {
         })
     }
 
-    /// Whether the token stands for itself and is not built from pieces of text.
+    /// Whether the token stands for its own text and is not composed of smaller pieces.
     pub fn is_special(self) -> bool {
         matches!(self, Self::Control | Self::UserDefined | Self::Unknown)
     }
@@ -120,15 +122,31 @@ impl Vocab {
         self.types.get(id as usize).copied()
     }
 
-    /// All tokens in order of their ids.
+    /// All tokens, in order of id.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str, TokenType)> {
         (0u32..)
             .zip(self.texts.iter().zip(&self.types))
             .map(|(id, (text, &token_type))| (id, &**text, token_type))
     }
 
-    /// The id of the token of type byte that stands for each byte value, `<0x00>` to `<0xFF>`.
-    pub fn byte_tokens(&self) -> Result<[Option<u32>; 256], TokenizerError> {
+    /// Checks that there is one score per token and that no score is NaN.
+    pub fn check_scores(&self, scores: &[f32]) -> Result<(), TokenizerError> {
+        let key = key::SCORES;
+        if scores.len() != self.len() {
+            return Err(TokenizerError::LengthMismatch {
+                key,
+                len: scores.len(),
+                tokens: self.len(),
+            });
+        }
+        match (0u32..).zip(scores).find(|(_, score)| score.is_nan()) {
+            Some((id, _)) => Err(TokenizerError::BadScore { key, id }),
+            None => Ok(()),
+        }
+    }
+
+    /// The id of the byte token of each byte value, `<0x00>` to `<0xFF>`.
+    fn byte_tokens(&self) -> Result<[Option<u32>; 256], TokenizerError> {
         let mut ids = [None; 256];
         for (id, text, token_type) in self.iter() {
             if token_type != TokenType::Byte {
@@ -150,11 +168,68 @@ impl Vocab {
     }
 }
 
-/// The longest token that texts are searched for, in bytes: searching takes time in the product of the
-/// lengths of the text and of the longest token.
+/// The encoding of text without a token: byte tokens, or the unknown token.
+#[derive(Debug)]
+pub(crate) struct ByteFallback {
+    /// By byte.
+    tokens: [Option<u32>; 256],
+    unknown: Option<u32>,
+}
+
+impl ByteFallback {
+    pub fn new(vocab: &Vocab, unknown: Option<u32>) -> Result<Self, TokenizerError> {
+        let tokens = vocab.byte_tokens()?;
+        Ok(Self { tokens, unknown })
+    }
+
+    /// Appends the byte tokens of `text`, or if one is missing, the unknown token, unless
+    /// `after_unknown`. Returns whether `text` is unknown.
+    pub fn push(
+        &self,
+        text: &str,
+        after_unknown: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool, TokenizerError> {
+        let tokens = text.bytes().map(|byte| {
+            let id = self.tokens.get(usize::from(byte)).copied().flatten();
+            id.ok_or(TokenizerError::NoTokenForByte { byte })
+        });
+        match (tokens.collect::<Result<Vec<_>, _>>(), self.unknown) {
+            (Ok(tokens), _) => {
+                ids.extend(tokens);
+                Ok(false)
+            }
+            (Err(_), Some(unknown)) => {
+                ids.extend((!after_unknown).then_some(unknown));
+                Ok(true)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+/// A search for the leftmost match of `patterns`, of those the longest.
+pub(crate) fn leftmost_longest(
+    patterns: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> Result<AhoCorasick, TokenizerError> {
+    let mut builder = AhoCorasick::builder();
+    builder.match_kind(MatchKind::LeftmostLongest);
+    builder.build(patterns).map_err(too_large)
+}
+
+/// The error of tokens that are too large to search for.
+pub(crate) fn too_large(source: BuildError) -> TokenizerError {
+    TokenizerError::SpecialTokens {
+        key: key::TOKENS,
+        source,
+    }
+}
+
+/// The maximum length, in bytes, of a token that is searched for in texts: the time of a search is
+/// proportional to the product of the lengths of the text and the longest token.
 const MAX_SEARCHED: usize = 1 << 10;
 
-/// Fails for a token of more bytes than texts are searched for.
+/// Fails for a token that is too long to be searched for in texts.
 pub(crate) fn check_searched(id: u32, token: &[u8]) -> Result<(), TokenizerError> {
     if token.len() <= MAX_SEARCHED {
         return Ok(());

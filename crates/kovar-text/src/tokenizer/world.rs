@@ -1,21 +1,22 @@
 use std::collections::HashMap;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 
 use super::error::{TokenizerError, TokenizerWarning};
 use super::spec::key;
-use super::vocab::{TokenType, Vocab, check_searched};
+use super::vocab::{TokenType, Vocab, check_searched, leftmost_longest};
 
-/// The tokenizer of the RWKV "World" models: the longest token that the rest of the text begins
-/// with, again and again. Tokens are byte strings, written in the file with Python's escapes.
+/// The tokenizer of the RWKV "World" models: at each position, the longest token that the rest of
+/// the text begins with. Tokens are byte strings, written in the file with Python's escapes.
 ///
-/// Control tokens are not found in text, as in the reference implementation; llama.cpp finds them.
+/// Like the reference implementation, and unlike llama.cpp, it does not find control tokens in
+/// text.
 #[derive(Debug)]
 pub(crate) struct World {
     search: AhoCorasick,
     /// By pattern number.
     ids: Vec<u32>,
-    /// By id; as in the file for special tokens.
+    /// By id; special tokens as written in the file.
     tokens: Vec<Box<[u8]>>,
     unknown: Option<u32>,
 }
@@ -57,32 +58,21 @@ impl World {
                 });
             }
         }
-        let in_utf8 = |byte: &u8| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
-        let missing: Vec<u8> = (0u8..=255)
-            .filter(in_utf8)
-            .filter(|&byte| !first.contains_key(&[byte][..]))
-            .collect();
-        if !missing.is_empty() && unknown.is_none() {
-            warnings.push(TokenizerWarning::BytesWithoutToken { bytes: missing });
+        if unknown.is_none() {
+            let has_token = |byte| first.contains_key(&[byte][..]);
+            warnings.extend(TokenizerWarning::of_missing_bytes(has_token));
         }
         let (patterns, ids): (Vec<&[u8]>, Vec<u32>) = first.into_iter().unzip();
-        let search = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns)
-            .map_err(|source| TokenizerError::SpecialTokens {
-                key: key::TOKENS,
-                source,
-            })?;
         Ok(Self {
-            search,
+            search: leftmost_longest(patterns)?,
             ids,
             tokens,
             unknown,
         })
     }
 
-    /// Appends the ids of `text`. Bytes that no token begins with become the unknown token each, or
-    /// are left out if there is none.
+    /// Appends the ids of `text`. Each byte without a token becomes the unknown token, or is
+    /// omitted if there is none.
     pub fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let mut at = 0;
         let skip = |ids: &mut Vec<u32>, count: usize| {
@@ -103,8 +93,8 @@ impl World {
     }
 }
 
-/// The bytes that `text` stands for, as Python writes byte strings: `\t`, `\n`, `\r`, `\xHH`, and `\`
-/// before any other character stands for that character. `None` if an escape is cut short.
+/// The bytes of `text` with the escapes of Python's byte strings: `\t`, `\n`, `\r`, `\xHH`; `\`
+/// before any other character stands for that character. `None` if an escape is incomplete.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

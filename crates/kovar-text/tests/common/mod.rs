@@ -1,4 +1,4 @@
-//! What the model tests share.
+//! Helpers of the model tests.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Timing and capturing what GPUs do for a model.
+//! Timing and capturing the GPU work of a model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use serde::Serialize;
 
 use crate::diagnostics::{UsageError, note};
 
-/// The devices of a model, some of which are GPUs.
+/// The devices of a model, at least one of them a GPU.
 pub struct Gpus(Vec<Arc<dyn Backend>>);
 
-/// The time of a GPU for a test.
+/// The profile of a GPU for a test.
 pub struct Timed {
     test: String,
     device: String,
     profile: Profile,
 }
 
-/// The same for JSON.
+/// The same, for JSON.
 #[derive(Serialize)]
 pub struct TimedReport {
     test: String,
@@ -46,7 +46,8 @@ impl Gpus {
         if gpus.all().next().is_none() {
             let ids = gpus.0.iter().map(|device| device.info().id.as_str());
             let ids = ids.collect::<Vec<_>>().join(", ");
-            let message = format!("{option} is of GPUs, there is none among the devices: {ids}");
+            let message =
+                format!("{option} needs a GPU, but there is none among the devices: {ids}");
             return Err(UsageError::new(message).into());
         }
         Ok(gpus)
@@ -56,21 +57,21 @@ impl Gpus {
         self.0.iter().filter_map(|device| gpu_of(device.as_ref()))
     }
 
-    /// Tells of the devices that are not timed.
-    pub fn tell_others(&self) {
+    /// Prints a note for each device that is not timed.
+    pub fn note_others(&self) {
         let others = self.0.iter().filter(|d| gpu_of(d.as_ref()).is_none());
         for device in others {
             let id = &device.info().id;
             note(format_args!(
-                "note: {id} is not in the profile, only GPUs are; `kovar explain` times all devices"
+                "note: {id} is not in the profile, which covers only GPUs; `kovar explain` times all devices"
             ));
         }
     }
 
-    /// Times what the GPUs do in `work`.
+    /// Times the GPU kernels of `work`.
     ///
     /// # Errors
-    /// Those of `work`, a GPU that cannot time.
+    /// Those of `work`, or a GPU that cannot measure times.
     pub fn timed(
         &self,
         test: &str,
@@ -89,10 +90,10 @@ impl Gpus {
         worked.map(|()| timed)
     }
 
-    /// Runs `work` within a capture of the graphics debugger that is attached to the program.
+    /// Runs `work` within a capture of the attached graphics debugger.
     ///
     /// # Errors
-    /// Those of `work`, a GPU that fails.
+    /// Those of `work`, or a GPU failure.
     pub fn captured(&self, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
         let captures = self.all().map(GpuBackend::start_capture);
         let captures = captures.collect::<Result<Vec<_>, _>>()?;
@@ -105,12 +106,12 @@ impl Gpus {
 }
 
 impl Timed {
-    /// The table, behind a line that says what it is of.
+    /// The table, after a line with the test and the device.
     pub fn text(&self) -> String {
         format!("\n{} on {}:\n{}", self.test, self.device, self.profile)
     }
 
-    /// For JSON.
+    /// The profile for JSON.
     pub fn report(&self) -> TimedReport {
         let kernels = self.profile.kernels().into_iter().map(|time| Kernel {
             op: time.op,

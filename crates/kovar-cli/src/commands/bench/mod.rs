@@ -19,14 +19,14 @@ use crate::{format, load, output, progress};
 
 /// Measure how fast a model runs.
 ///
-/// The figures are those of llama-bench: pp512 evaluates a prompt of 512 tokens at once, tg128
-/// then takes 128 tokens one by one, each from an empty context; tokens per second as mean and
-/// standard deviation over the repeats, after one run that does not count. Making one token reads
-/// all weights once, so tg is also given as a share of the memory bandwidth that was measured just
-/// before.
+/// The tests are those of llama-bench: pp512 evaluates a prompt of 512 tokens at once, tg128
+/// evaluates 128 tokens one by one, both from an empty context. The results are tokens per second,
+/// as mean and standard deviation over the repeats, after one warm-up run. Each token of tg reads
+/// all weights once, so tg is also shown as a share of the memory bandwidth, which is measured
+/// first.
 ///
-/// --profile then times the kernels of GPUs in the prompt and in one further token, each kernel by
-/// itself; --capture has a graphics debugger keep one token.
+/// --profile additionally times each GPU kernel of the prompt and of one more token; --capture
+/// records one token with a graphics debugger.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,32 +36,32 @@ Examples:
   kovar bench -m model.gguf --device gpu0,cpu --profile trace.json
   renderdoccmd capture -w kovar bench --device gpu0,cpu -r 1 --capture")]
 pub struct Bench {
-    /// Tokens of the prompt; 0 leaves the prompt out.
+    /// Number of tokens of the prompt; 0 skips the test.
     #[arg(short = 'p', long, value_name = "N", default_value_t = 512,
           allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     n_prompt: usize,
 
-    /// Tokens taken one by one; 0 leaves them out.
+    /// Number of tokens evaluated one by one; 0 skips the test.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 128,
           allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     n_gen: usize,
 
-    /// Repeats that count.
+    /// Number of measured repeats.
     #[arg(short = 'r', long, value_name = "N", default_value_t = 5,
           allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     repeats: u32,
 
-    /// Show the time of each operation and kernel on the GPUs, by their own clocks; to FILE, the
-    /// single kernels as a Chrome trace, for chrome://tracing and ui.perfetto.dev.
+    /// Show the time of each operation and kernel on the GPUs, by their own clocks. Writes the
+    /// individual kernels to FILE as a Chrome trace, for chrome://tracing and ui.perfetto.dev.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     profile: Option<Option<PathBuf>>,
 
-    /// Evaluate one token within a capture of the graphics debugger that kovar was started from:
-    /// RenderDoc for Vulkan, Xcode for Metal (with METAL_CAPTURE_ENABLED=1).
+    /// Record one token with the graphics debugger that started kovar: RenderDoc for Vulkan, Xcode
+    /// for Metal (with METAL_CAPTURE_ENABLED=1).
     #[arg(long)]
     capture: bool,
 
-    /// Print JSON, with the figure of each repeat.
+    /// Print JSON with the result of each repeat.
     #[arg(long)]
     json: bool,
 
@@ -77,7 +77,7 @@ struct Report {
     device: String,
     threads: Option<usize>,
     features: Vec<String>,
-    /// None for a recurrent model.
+    /// `None` for a recurrent model.
     cache_type: Option<&'static str>,
     weight_bytes_per_token: u64,
     read_bandwidth_bytes_per_second: f64,
@@ -94,7 +94,8 @@ struct Test {
     tokens_per_second: f64,
     standard_deviation: f64,
     samples: Vec<f64>,
-    /// Bytes of weights read per second over the bandwidth; only where each token reads them all.
+    /// Bytes of weights read per second, divided by the bandwidth; only if each token reads all of
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     bandwidth_share: Option<f64>,
 }
@@ -196,10 +197,10 @@ impl Bench {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Times the kernels of the prompt, and of one token behind it or, without it, alone.
+    /// Times the kernels of the prompt, and of one token, after the prompt if there is one.
     fn profiled(&self, model: &mut Model, file: Option<&Path>) -> anyhow::Result<Vec<Timed>> {
         let gpus = Gpus::of(model, "--profile")?;
-        gpus.tell_others();
+        gpus.note_others();
         model.truncate(0);
         let mut timed = Vec::new();
         if self.n_prompt > 0 {
@@ -210,7 +211,7 @@ impl Bench {
             })?);
         }
         if self.n_gen > 0 {
-            // The context may have room for the prompt only.
+            // The context may be full after the prompt.
             model.truncate(self.n_prompt.saturating_sub(1));
             timed.extend(gpus.timed("tg1", || one_token(model))?);
         }
@@ -221,7 +222,7 @@ impl Bench {
         Ok(timed)
     }
 
-    /// The seconds of each run of `work` from an empty context, one run before them left out.
+    /// The seconds of each run of `work` from an empty context, after one warm-up run.
     fn samples<E: std::error::Error + Send + Sync + 'static>(
         &self,
         name: &'static str,
@@ -246,7 +247,7 @@ impl Bench {
     }
 }
 
-/// Evaluates a token, whichever.
+/// Evaluates one token; any token will do.
 fn one_token(model: &mut Model) -> anyhow::Result<()> {
     Ok(model.eval(&[0], LogitsOf::Last, &mut Vec::new())?)
 }
@@ -259,16 +260,16 @@ fn bandwidth(threads: usize) -> anyhow::Result<f64> {
     Ok(bandwidth)
 }
 
-/// Tokens all over the vocabulary. Which ones makes no difference to the work.
+/// Tokens spread over the vocabulary. Their values do not affect the speed.
 fn tokens(count: usize, vocab_len: usize) -> Vec<u32> {
-    // A prime near the golden ratio of 2^32 spreads them.
-    const STEP: u64 = 2_654_435_761;
-    let spread = |at: u64| (at.wrapping_mul(STEP) % vocab_len.max(1) as u64) as u32;
+    // A prime near 2^32 divided by the golden ratio spreads them.
+    const STRIDE: u64 = 2_654_435_761;
+    let spread = |at: u64| (at.wrapping_mul(STRIDE) % vocab_len.max(1) as u64) as u32;
     (0..count as u64).map(spread).collect()
 }
 
-/// Bytes of the weights that making one token reads: all of them, but of an embedding table that
-/// is not the output matrix as well only a row.
+/// Bytes of the weights that one token reads: all of them, except that only a row is read of an
+/// embedding table that is not also the output matrix.
 fn weight_bytes_per_token(file: &ModelFile) -> u64 {
     const EMBEDDINGS: &str = "token_embd.weight";
     let is_tied = file.tensor("output.weight").is_none();
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn tied_embeddings_are_read_whole_by_every_token() {
+    fn every_token_reads_all_of_tied_embeddings() {
         let file = kovar::Gguf::from_static(kovar::demo::llama_stories()).unwrap();
         let file = ModelFile::from(file);
         let all: u64 = file.tensors().map(|tensor| tensor.size() as u64).sum();

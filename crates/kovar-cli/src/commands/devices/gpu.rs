@@ -1,4 +1,4 @@
-//! What `kovar devices` shows of a GPU.
+//! The properties of a GPU in `kovar devices`.
 
 use kovar::gpu::{AdapterInfo, FeatureState, MatrixElement};
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub struct Gpu {
     kind: &'static str,
     budget: Option<Budget>,
     limits: Limits,
-    /// The fewest and the most invocations of a subgroup.
+    /// The minimum and maximum number of invocations of a subgroup.
     subgroup_sizes: Option<(u32, u32)>,
     matrices: Vec<Matrix>,
     features: Vec<Feature>,
@@ -50,7 +50,7 @@ struct Matrix {
 struct Feature {
     name: &'static str,
     on: bool,
-    /// Why it is off.
+    /// The reason if it is off.
     why: Option<&'static str>,
 }
 
@@ -122,7 +122,7 @@ impl From<&AdapterInfo> for Gpu {
 }
 
 impl Gpu {
-    /// Whether it is a program on the CPU.
+    /// Whether it is a software renderer on the CPU.
     pub fn is_software(&self) -> bool {
         self.kind == "software"
     }
@@ -133,7 +133,7 @@ impl Gpu {
         on.map(|feature| feature.name.to_owned()).collect()
     }
 
-    /// What is shown of it below its memory and its driver, with titles.
+    /// The rows below its memory and driver: titles and texts.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let feature = |feature: &Feature| match feature.why {
@@ -163,7 +163,7 @@ impl Gpu {
                 "budget",
                 self.budget.as_ref().map_or("unknown".to_owned(), |budget| {
                     let [available, used] = [budget.available, budget.used].map(format::bytes);
-                    format!("{available}, of which {used} in use by this program")
+                    format!("{available}, {used} of it used by this program")
                 }),
             ),
             ("unified", yes(self.unified_memory)),
@@ -185,8 +185,8 @@ impl Gpu {
             (
                 "limits",
                 format!(
-                    "buffers of {}, seen through windows of {} at multiples of {}; workgroups of \
-                     {} invocations and {}, {} in a row",
+                    "buffers of {}, bindings of {} aligned to {}; workgroups of {} invocations and \
+                     {}, {} per dimension",
                     format::bytes(self.limits.buffer_bytes),
                     format::bytes(self.limits.binding_bytes),
                     format::bytes(self.limits.binding_alignment),
@@ -201,8 +201,9 @@ impl Gpu {
 
 fn joined(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<String> = parts.collect();
-    match parts.is_empty() {
-        true => "none".to_owned(),
-        false => parts.join("; "),
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join("; ")
     }
 }

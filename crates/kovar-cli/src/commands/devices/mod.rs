@@ -14,12 +14,12 @@ use crate::{format, output};
 
 /// List the devices of this machine.
 ///
-/// Shows the names that --device takes and, of each device, its memory and its driver; of a CPU its
-/// threads and the vector instructions that it is used with; of a GPU its limits, what its kernels
-/// use and why not the rest, and how bytes reach it. -t, --simd and --gpu-features change these as
-/// they do for the other commands. How fast each device is, alone, is measured on the first call,
-/// which takes about a second, and kept; the work of several devices is shared by these rates.
-/// GPUs that are programs on the CPU are measured only if --device names them.
+/// Shows the names for --device and, for each device, its memory and driver; for a CPU, its threads
+/// and the vector instructions in use; for a GPU, its limits, the features that its kernels use,
+/// the reasons for those that they do not, and its kinds of transfers. -t, --simd and
+/// --gpu-features apply as in other commands. The speed of each device is measured on the first
+/// call, which takes about a second, and cached; it decides how several devices share work.
+/// Software GPUs are only measured if --device names them.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +54,7 @@ struct Device {
     features: Vec<String>,
     driver: String,
     gpu: Option<Gpu>,
-    /// Why it cannot be used, if it was tried.
+    /// The error if it could not be opened.
     problem: Option<String>,
     rates: Option<DeviceRates>,
 }
@@ -63,7 +63,7 @@ impl Devices {
     /// Runs the command.
     ///
     /// # Errors
-    /// A device that was asked for and cannot be made.
+    /// A device in --device that cannot be opened.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         self.device.warn();
         let options = self.device.options();
@@ -86,7 +86,7 @@ impl Devices {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// All devices of the machine. One that cannot be opened is listed all the same.
+    /// All devices of the machine, including those that cannot be opened.
     fn all(&self, options: &DeviceOptions) -> anyhow::Result<Vec<Device>> {
         let adapters = adapters(options.masked_gpu_features);
         let only_software = adapters.iter().all(|info| Gpu::from(info).is_software());
@@ -96,7 +96,7 @@ impl Devices {
                 .iter()
                 .find(|info| info.id == name)
                 .map(Device::from_adapter);
-            // Opening software takes long and shows nothing more than its rates.
+            // Opening a software GPU takes long and only adds its speed.
             let wanted = device.as_ref().and_then(|device| device.gpu.as_ref());
             let wanted = wanted.is_none_or(|gpu| only_software || !gpu.is_software());
             if wanted {
@@ -124,7 +124,7 @@ impl Devices {
 }
 
 impl Device {
-    /// A GPU that is not open.
+    /// A GPU that was not opened.
     fn from_adapter(info: &AdapterInfo) -> Self {
         let gpu = Gpu::from(info);
         Self {
@@ -195,7 +195,7 @@ fn speeds(rates: &DeviceRates) -> [(&'static str, String); 6] {
         |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| format!("{rate:.1} GFLOP/s"));
     let link = |link: LinkRates| {
         let microseconds = link.latency_ns / 1e3;
-        format!("{:.1} GB/s behind {microseconds:.1} us", link.bytes_per_ns)
+        format!("{:.1} GB/s after {microseconds:.1} us", link.bytes_per_ns)
     };
     let (quantized, float) = (rates.quantized_flops_per_ns, rates.float_flops_per_ns);
     let products = format!("{} quantised, {} float", flops(quantized), flops(float));

@@ -11,20 +11,20 @@ fn a_text_in_two_runs_is_the_text_of_one() {
         let path = folder.path().join(model);
         let base = ["generate", "-m", model, "--temp", "0", "--json", "-q"];
         let whole = kovar(&[&base[..], &["-n", "40", PROMPT]].concat()).json();
-        let session = ["--session", text(&path), "-n"];
-        let first = kovar(&[&base[..], &session, &["15", PROMPT]].concat()).json();
-        let second = kovar(&[&base[..], &session, &["25"]].concat()).json();
+        let saved = ["--saved", text(&path), "-n"];
+        let first = kovar(&[&base[..], &saved, &["15", PROMPT]].concat()).json();
+        let second = kovar(&[&base[..], &saved, &["25"]].concat()).json();
         assert_eq!(second["timings"]["prompt_tokens"], 1);
         let both = [ids(&first["tokens"]), ids(&second["tokens"])].concat();
         assert_eq!(both, ids(&whole["tokens"]), "{model}");
 
-        let third = kovar(&[&base[..], &session, &["4", " One day, Tom"]].concat()).json();
+        let third = kovar(&[&base[..], &saved, &["4", " One day, Tom"]].concat()).json();
         assert!(third["timings"]["prompt_tokens"].as_u64().unwrap() > 1);
     }
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_run() {
+fn a_conversation_continues_in_another_run() {
     let folder = tempfile::tempdir().unwrap();
     let lines = |output: &str| -> Vec<serde_json::Value> {
         let lines = output.lines().map(serde_json::from_str);
@@ -36,7 +36,7 @@ fn a_conversation_goes_on_in_another_run() {
             "chat", "-m", model, "--temp", "0", "-n", "8", "--json", "-q",
         ];
         let whole = kovar_with_stdin(&base, b"One day\nIn a village\n").ok();
-        let args = [&base[..], &["--session", text(&path)]].concat();
+        let args = [&base[..], &["--saved", text(&path)]].concat();
         let first = kovar_with_stdin(&args, b"One day\n").ok();
         let second = kovar_with_stdin(&args, b"In a village\n").ok();
         let (whole, parts) = (lines(&whole), lines(&(first + &second)));
@@ -47,17 +47,17 @@ fn a_conversation_goes_on_in_another_run() {
             assert_eq!(evaluated, &whole["timings"]["prompt_tokens"], "{model}");
         }
 
-        let generate = ["generate", "-m", model, "--session", text(&path), "-q"];
+        let generate = ["generate", "-m", model, "--saved", text(&path), "-q"];
         let error = kovar(&generate).failed(1);
-        assert!(error.contains("`kovar chat` goes on with it"), "{error}");
+        assert!(error.contains("`kovar chat` continues it"), "{error}");
     }
 }
 
 #[test]
-fn a_session_that_does_not_fit_is_refused_and_stays() {
+fn a_saved_text_that_does_not_fit_is_refused_and_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("story");
-    let base = ["generate", "--temp", "0", "-n", "4", "-q", "--session"];
+    let base = ["generate", "--temp", "0", "-n", "4", "-q", "--saved"];
     let run = |more: &[&str]| kovar(&[&base[..], &[text(&path)], more].concat());
     run(&[PROMPT]).ok();
     let saved = fs::read(&path).unwrap();
@@ -72,35 +72,35 @@ fn a_session_that_does_not_fit_is_refused_and_stays() {
     }
     fs::write(&path, &saved[..saved.len() / 2]).unwrap();
     let error = run(&[]).failed(1);
-    assert!(error.contains("no session file, or damaged"), "{error}");
+    assert!(error.contains("not a saved text, or is damaged"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), &saved[..saved.len() / 2]);
 }
 
 #[test]
-fn a_session_that_cannot_be_written_is_told_before_the_model_is_opened() {
+fn a_saved_text_that_cannot_be_written_is_reported_before_the_model_is_opened() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "no folder").unwrap();
     for path in [
         folder.path().to_owned(),
-        folder.path().join("missing/session"),
-        file.join("session"),
+        folder.path().join("missing/text"),
+        file.join("text"),
     ] {
         for command in ["generate", "chat"] {
-            let args = [command, "-m", "missing.gguf", "--session", text(&path), "x"];
+            let args = [command, "-m", "missing.gguf", "--saved", text(&path), "x"];
             let error = kovar(&args).failed(1);
-            assert!(error.contains("cannot write the session"), "{error}");
+            assert!(error.contains("cannot write the saved text"), "{error}");
         }
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
-fn an_empty_session_is_damaged() {
+fn an_empty_saved_text_is_damaged() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     fs::write(&path, "").unwrap();
-    let error = kovar(&["generate", "-q", "--session", text(&path)]).failed(1);
+    let error = kovar(&["generate", "-q", "--saved", text(&path)]).failed(1);
     assert!(error.contains("is damaged: the file is empty"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"");
 }
@@ -128,7 +128,7 @@ fn with_small_files(args: &[&str], input: &[u8]) -> crate::Run {
 #[test]
 fn what_was_made_is_reported_though_it_cannot_be_saved() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let options = [
         "--temp",
         "0",
@@ -136,7 +136,7 @@ fn what_was_made_is_reported_though_it_cannot_be_saved() {
         "3",
         "--json",
         "-q",
-        "--session",
+        "--saved",
         text(&path),
     ];
     for (start, input, answers) in [
@@ -147,7 +147,7 @@ fn what_was_made_is_reported_though_it_cannot_be_saved() {
         let run = with_small_files(&[start, &options].concat(), input.as_bytes());
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         assert!(
-            run.stderr.contains("error: cannot write the session"),
+            run.stderr.contains("error: cannot write the saved text"),
             "{}",
             run.stderr
         );

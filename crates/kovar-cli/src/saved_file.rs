@@ -1,4 +1,4 @@
-//! The file of `--session`.
+//! The file of `--saved`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,57 +6,58 @@ use anyhow::{Context, bail};
 use kovar::{LanguageModel, Message};
 use serde::{Deserialize, Serialize};
 
-/// What kind of text a session holds: the note in its file, as JSON.
+/// The kind of a saved text: the note in its file, as JSON.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
-    /// Of `generate`.
+    /// Saved by `generate`.
     Text,
-    /// Of `chat`: the messages so far.
+    /// Saved by `chat`: the messages so far.
     Conversation(Vec<Message>),
 }
 
-/// A file for the state of a model, or none.
+/// The file of a saved text, or none.
 #[derive(Debug)]
-pub struct SessionFile(Option<PathBuf>);
+pub struct SavedFile(Option<PathBuf>);
 
-impl SessionFile {
-    /// The file at `path`, which need not be there yet.
+impl SavedFile {
+    /// The file at `path`, which need not exist yet.
     ///
     /// # Errors
-    /// No file can be written there.
+    /// The file cannot be written.
     pub fn new(path: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(path) = path {
-            LanguageModel::check_session_path(path)?;
+            LanguageModel::check_saved_path(path)?;
         }
         Ok(Self(path.map(Path::to_owned)))
     }
 
-    /// Brings `model` back to the text in the file; `false` if there is no file.
+    /// Restores the text in the file; `false` if there is no file.
     ///
     /// # Errors
-    /// A file that cannot be read, is damaged, or is not one of this model and of a text.
+    /// The file cannot be read, is damaged, was saved with another model, or holds a conversation.
     pub fn restore_text(&self, model: &mut LanguageModel) -> anyhow::Result<bool> {
         match self.restore(model)? {
             Some((Kind::Conversation(_), path)) => bail!(
-                "the session {} is a conversation; `kovar chat` goes on with it",
+                "the saved text {} is a conversation; `kovar chat` continues it",
                 path.display()
             ),
             kind => Ok(kind.is_some()),
         }
     }
 
-    /// Brings `model` back to the conversation in the file and gives its messages.
+    /// Restores the conversation in the file and returns its messages.
     ///
     /// # Errors
-    /// A file that cannot be read, is damaged, or is not one of this model and of a conversation.
+    /// The file cannot be read, is damaged, was saved with another model, or does not hold a
+    /// conversation.
     pub fn restore_messages(
         &self,
         model: &mut LanguageModel,
     ) -> anyhow::Result<Option<Vec<Message>>> {
         match self.restore(model)? {
             Some((Kind::Text, path)) => bail!(
-                "the session {} is a text; `kovar generate` goes on with it",
+                "the saved text {} is not a conversation; `kovar generate` continues it",
                 path.display()
             ),
             Some((Kind::Conversation(messages), _)) => Ok(Some(messages)),
@@ -69,16 +70,16 @@ impl SessionFile {
             return Ok(None);
         };
         let exists = path.try_exists();
-        if !exists.with_context(|| format!("cannot open the session {}", path.display()))? {
+        if !exists.with_context(|| format!("cannot open the saved text {}", path.display()))? {
             return Ok(None);
         }
-        let note = model.restore_session(path)?;
+        let note = model.restore_text(path)?;
         let kind = serde_json::from_str(&note);
         let kind = kind.with_context(|| format!("cannot read the note of {}", path.display()))?;
         Ok(Some((kind, path)))
     }
 
-    /// Saves the text that `model` is in the midst of, if there is a file for it.
+    /// Saves the text of `model`, if there is a file for it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -100,7 +101,7 @@ impl SessionFile {
 
     fn save(&self, model: &mut LanguageModel, kind: &Kind) -> anyhow::Result<()> {
         if let Some(path) = &self.0 {
-            model.save_session(path, serde_json::to_string(kind)?)?;
+            model.save_text(path, serde_json::to_string(kind)?)?;
         }
         Ok(())
     }

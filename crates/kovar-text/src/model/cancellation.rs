@@ -1,4 +1,4 @@
-//! Breaking a run off.
+//! Cancellation of runs.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use kovar_core::backend::Fence;
 use kovar_runtime::{DeviceId, ObservedSegment, RunError};
 
-/// Breaks off a run whose caller wants it, and keeps no more than two segments of it on their way.
-pub(super) struct Brake<'g> {
+/// Cancels a run when the caller asks for it, and keeps at most two of its segments in flight.
+pub(super) struct Cancellation<'g> {
     go_on: &'g mut dyn FnMut() -> ControlFlow<()>,
-    /// By device, behind its segment before.
+    /// By device, after its previous segment.
     fences: HashMap<DeviceId, Fence>,
     pub(super) failure: Option<RunError>,
 }
 
-impl<'g> Brake<'g> {
+impl<'g> Cancellation<'g> {
     pub(super) fn new(go_on: &'g mut dyn FnMut() -> ControlFlow<()>) -> Self {
         Self {
             go_on,
@@ -23,8 +23,8 @@ impl<'g> Brake<'g> {
         }
     }
 
-    /// Called behind each segment that is queued.
-    pub(super) fn check(&mut self, evaluated: &ObservedSegment<'_>) -> ControlFlow<()> {
+    /// Called after each queued segment.
+    pub(super) fn check(&mut self, evaluated: &Evaluated<'_>) -> ControlFlow<()> {
         if (self.go_on)().is_break() {
             return ControlFlow::Break(());
         }

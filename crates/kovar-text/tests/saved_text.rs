@@ -11,7 +11,7 @@ use kovar_core::DType;
 use kovar_formats::gguf::{Gguf, GgufWriter, Value};
 use kovar_text::{
     DecodeOptions, EncodeOptions, GenerateOptions, LanguageModel, LogitsOf, Model, ModelOptions,
-    SamplerParams, SavedText, SessionFileError, Tokenizer, TokenizerSpec,
+    SamplerParams, SavedText, SavedTextError, Tokenizer, TokenizerSpec,
 };
 
 const KINDS: [&str; 2] = ["llama-tiny", "rwkv7-tiny"];
@@ -46,14 +46,14 @@ fn saved(name: &str, options: &ModelOptions, tokens: &[u32], path: &Path) -> Mod
     let mut model = tiny(name, options);
     let mut logits = Vec::new();
     model.eval(tokens, LogitsOf::Last, &mut logits).unwrap();
-    model.save_session(path, &text(tokens)).unwrap();
+    model.save_text(path, &text(tokens)).unwrap();
     model
 }
 
 #[test]
-fn a_restored_context_goes_on_bit_for_bit() {
+fn a_restored_context_continues_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let ids = ids(48);
     for name in KINDS {
         for cache_dtype in [DType::F32, DType::F16] {
@@ -67,13 +67,13 @@ fn a_restored_context_goes_on_bit_for_bit() {
             model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
             one_by_one(&mut model, &ids[20..30]);
             // The last token of the text is chosen and not evaluated yet.
-            model.save_session(&path, &text(&ids[..31])).unwrap();
+            model.save_text(&path, &text(&ids[..31])).unwrap();
             let expected = one_by_one(&mut model, &ids[30..]);
 
             // A context of another size is no other model.
             let mut other = tiny(name, &options(60));
             other.eval(&[3; 7], LogitsOf::Last, &mut logits).unwrap();
-            assert_eq!(other.restore_session(&path).unwrap(), text(&ids[..31]));
+            assert_eq!(other.restore_text(&path).unwrap(), text(&ids[..31]));
             assert_eq!(other.tokens(), &ids[..30]);
             assert_eq!(one_by_one(&mut other, &ids[30..]), expected, "{name}");
         }
@@ -83,7 +83,7 @@ fn a_restored_context_goes_on_bit_for_bit() {
 #[test]
 fn only_rows_in_use_are_saved() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let mut model = saved("llama-tiny", &exact(), &ids(5), &path);
     let file = Gguf::open(&path).unwrap();
     assert!(file.tensors().len() > 0);
@@ -91,32 +91,32 @@ fn only_rows_in_use_are_saved() {
         assert_eq!(tensor.dims()[0], 5, "{}", tensor.name());
     }
     model.truncate(0);
-    model.save_session(&path, &text(&[])).unwrap();
+    model.save_text(&path, &text(&[])).unwrap();
     assert_eq!(Gguf::open(&path).unwrap().tensors().len(), 0);
-    assert_eq!(model.restore_session(&path).unwrap(), text(&[]));
+    assert_eq!(model.restore_text(&path).unwrap(), text(&[]));
     assert!(model.tokens().is_empty());
 }
 
 #[test]
 fn the_checkpoint_of_a_recurrent_model_is_saved_too() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let ids = ids(40);
     let mut model = tiny("rwkv7-tiny", &exact());
     let mut logits = Vec::new();
     model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
     model.checkpoint().unwrap();
     let expected = one_by_one(&mut model, &ids[20..]);
-    model.save_session(&path, &text(&ids)).unwrap();
+    model.save_text(&path, &text(&ids)).unwrap();
 
     let mut other = tiny("rwkv7-tiny", &exact());
-    other.restore_session(&path).unwrap();
+    other.restore_text(&path).unwrap();
     assert_eq!(other.truncate(25), 20);
     assert_eq!(one_by_one(&mut other, &ids[20..]), expected);
 }
 
 #[test]
-fn a_text_with_a_session_in_between_is_the_text_without() {
+fn a_text_that_is_saved_in_between_is_the_text_without() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["llama-story-6m", "rwkv7-story-6m"] {
         let path = folder.path().join(name);
@@ -136,9 +136,9 @@ fn a_text_with_a_session_in_between_is_the_text_without() {
         let a = first
             .complete("One day, Tom", &greedy, &options(15), &mut go_on)
             .unwrap();
-        first.save_session(&path, "note").unwrap();
+        first.save_text(&path, "note").unwrap();
         let mut second = open();
-        assert_eq!(second.restore_session(&path).unwrap(), "note");
+        assert_eq!(second.restore_text(&path).unwrap(), "note");
         assert_eq!(second.text(), first.text());
         let b = second
             .continue_text("", &greedy, &options(25), &mut go_on)
@@ -150,7 +150,7 @@ fn a_text_with_a_session_in_between_is_the_text_without() {
 }
 
 #[test]
-fn a_text_is_continued_in_the_midst_of_a_word_but_begins_anew_behind_a_special_token() {
+fn a_text_is_continued_within_a_word_but_begins_again_after_a_special_token() {
     let file = Gguf::open(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf")).unwrap();
     let mut model = LanguageModel::load(file, cpu(), &ModelOptions::default()).unwrap();
     let sentence_piece = Gguf::open(data("tok-spm.gguf")).unwrap();
@@ -181,20 +181,20 @@ fn a_text_is_continued_in_the_midst_of_a_word_but_begins_anew_behind_a_special_t
     assert_eq!(put(" upon").1, "Oncely upon");
 }
 
-/// The error of restoring the file at `path`, which leaves the context as it is.
-fn refused(model: &mut Model, path: &Path) -> SessionFileError {
+/// The error of restoring the file at `path`, which leaves the context unchanged.
+fn refused(model: &mut Model, path: &Path) -> SavedTextError {
     model.truncate(0);
     let mut logits = Vec::new();
     model.eval(&[1, 2, 3], LogitsOf::Last, &mut logits).unwrap();
-    let error = model.restore_session(path).unwrap_err();
+    let error = model.restore_text(path).unwrap_err();
     assert_eq!(model.tokens(), [1, 2, 3]);
     error
 }
 
 #[test]
-fn sessions_of_other_models_types_and_sizes_are_refused_by_name() {
+fn saved_texts_of_other_models_types_and_sizes_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let options = ModelOptions {
         context: Some(32),
         ..exact()
@@ -208,12 +208,12 @@ fn sessions_of_other_models_types_and_sizes_are_refused_by_name() {
     for other in ["llama31-rope-tiny", "qwen3-tiny", "rwkv7-tiny"] {
         assert_eq!(
             error(other, &options),
-            "the session FILE was saved with another model"
+            "the text FILE was saved with another model"
         );
     }
     assert_eq!(
         error("llama-tiny", &ModelOptions::default()),
-        "the session FILE has a cache of F32, this model was loaded with one of F16"
+        "the saved text FILE has a cache of F32, this model was loaded with one of F16"
     );
     let small = ModelOptions {
         context: Some(19),
@@ -221,7 +221,7 @@ fn sessions_of_other_models_types_and_sizes_are_refused_by_name() {
     };
     assert_eq!(
         error("llama-tiny", &small),
-        "the text of the session FILE has 20 tokens, the context holds 19"
+        "the saved text FILE has 20 tokens, the context holds 19"
     );
 }
 
@@ -245,7 +245,7 @@ fn copy_with(from: &Path, to: &Path, key: &str, value: Value) {
 }
 
 #[test]
-fn sessions_of_the_same_weights_with_other_parameters_are_refused() {
+fn saved_texts_of_the_same_weights_with_other_parameters_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
@@ -254,9 +254,7 @@ fn sessions_of_the_same_weights_with_other_parameters_are_refused() {
     loaded
         .eval(&[5, 6, 7], LogitsOf::Last, &mut logits)
         .unwrap();
-    loaded
-        .save_session(&at("session"), &text(&[5, 6, 7]))
-        .unwrap();
+    loaded.save_text(&at("text"), &text(&[5, 6, 7])).unwrap();
     for (key, value) in [
         ("llama.rope.freq_base", Value::F32(12_345.0)),
         ("llama.attention.layer_norm_rms_epsilon", Value::F32(2e-5)),
@@ -264,9 +262,9 @@ fn sessions_of_the_same_weights_with_other_parameters_are_refused() {
     ] {
         copy_with(&model, &at("other.gguf"), key, value);
         let mut other = load(&at("other.gguf"), &exact());
-        let error = refused(&mut other, &at("session"));
+        let error = refused(&mut other, &at("text"));
         assert!(
-            matches!(error, SessionFileError::OtherModel { .. }),
+            matches!(error, SavedTextError::OtherModel { .. }),
             "{key}: {error:?}"
         );
     }
@@ -277,15 +275,12 @@ fn sessions_of_the_same_weights_with_other_parameters_are_refused() {
         "another".into(),
     );
     let mut renamed = load(&at("renamed.gguf"), &exact());
-    assert_eq!(
-        renamed.restore_session(&at("session")).unwrap(),
-        text(&[5, 6, 7])
-    );
+    assert_eq!(renamed.restore_text(&at("text")).unwrap(), text(&[5, 6, 7]));
 }
 
 #[cfg(unix)]
 #[test]
-fn a_session_behind_a_link_is_read_and_replaced_there() {
+fn a_saved_text_at_a_link_is_read_and_replaced_there() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::os::unix::fs::symlink("target", at("link")).unwrap();
@@ -293,14 +288,14 @@ fn a_session_behind_a_link_is_read_and_replaced_there() {
         let mut model = saved("rwkv7-tiny", &exact(), &ids(count), &at("link"));
         assert!(at("link").is_symlink());
         for path in [at("link"), at("target")] {
-            assert_eq!(model.restore_session(&path).unwrap(), text(&ids(count)));
+            assert_eq!(model.restore_text(&path).unwrap(), text(&ids(count)));
         }
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn pipes_and_devices_are_no_sessions() {
+fn pipes_and_devices_are_no_saved_texts() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -309,41 +304,41 @@ fn pipes_and_devices_are_no_sessions() {
     for path in [&pipe, Path::new("/dev/zero")] {
         let error = refused(&mut model, path);
         assert!(
-            matches!(error, SessionFileError::NotAFile { .. }),
+            matches!(error, SavedTextError::NotAFile { .. }),
             "{error:?}"
         );
         assert!(matches!(
-            LanguageModel::check_session_path(path),
-            Err(SessionFileError::Write { .. })
+            LanguageModel::check_saved_path(path),
+            Err(SavedTextError::Write { .. })
         ));
     }
 }
 
 #[test]
-fn files_that_are_no_sessions_are_refused() {
+fn files_that_are_no_saved_texts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let mut model = tiny("llama-tiny", &exact());
     assert!(matches!(
         refused(&mut model, &path),
-        SessionFileError::Read { .. }
+        SavedTextError::Read { .. }
     ));
     fs::write(&path, b"once upon a time").unwrap();
     assert!(matches!(
         refused(&mut model, &path),
-        SessionFileError::Gguf { .. }
+        SavedTextError::Gguf { .. }
     ));
     fs::write(&path, b"").unwrap();
     assert!(matches!(
         refused(&mut model, &path),
-        SessionFileError::Empty { .. }
+        SavedTextError::Empty { .. }
     ));
     assert!(matches!(
         refused(&mut model, folder.path()),
-        SessionFileError::NotAFile { .. }
+        SavedTextError::NotAFile { .. }
     ));
     match refused(&mut model, &data("rwkv7-tiny.gguf")) {
-        SessionFileError::NotASession { found, .. } => assert_eq!(found, "rwkv7"),
+        SavedTextError::NotASavedText { found, .. } => assert_eq!(found, "rwkv7"),
         other => panic!("{other:?}"),
     }
     let mut writer = GgufWriter::new();
@@ -354,14 +349,14 @@ fn files_that_are_no_sessions_are_refused() {
     writer.write_file(&path).unwrap();
     assert!(matches!(
         refused(&mut model, &path),
-        SessionFileError::Version { found: 3, .. }
+        SavedTextError::Version { found: 3, .. }
     ));
 }
 
 #[test]
 fn damage_is_found_wherever_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let tokens = ids(9);
     for name in KINDS {
         let mut model = saved(name, &exact(), &tokens, &path);
@@ -380,7 +375,7 @@ fn damage_is_found_wherever_it_is() {
             damaged[at] ^= 0x14;
             fs::write(&path, &damaged).unwrap();
             // Between tensors there is padding, which means nothing.
-            if let Ok(restored) = model.restore_session(&path) {
+            if let Ok(restored) = model.restore_text(&path) {
                 assert_eq!(restored, text(&tokens), "{name}: byte {at}");
             }
         }
@@ -389,29 +384,29 @@ fn damage_is_found_wherever_it_is() {
         fs::write(&path, &damaged).unwrap();
         assert!(matches!(
             refused(&mut model, &path),
-            SessionFileError::Checksum { .. }
+            SavedTextError::Checksum { .. }
         ));
         fs::write(&path, &whole).unwrap();
-        assert_eq!(model.restore_session(&path).unwrap(), text(&tokens));
+        assert_eq!(model.restore_text(&path).unwrap(), text(&tokens));
     }
 }
 
 #[test]
-fn a_session_that_cannot_be_written_leaves_the_old_one() {
+fn a_saved_text_that_cannot_be_written_leaves_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session");
+    let path = folder.path().join("text");
     let mut model = saved("rwkv7-tiny", &exact(), &ids(4), &path);
     let before = fs::read(&path).unwrap();
     let mut logits = Vec::new();
     model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
     let tokens = model.tokens().to_vec();
     // A file is no folder.
-    let error = model.save_session(&path.join("inside"), &text(&tokens));
+    let error = model.save_text(&path.join("inside"), &text(&tokens));
     let error = error.unwrap_err();
-    assert!(matches!(error, SessionFileError::Write { .. }), "{error:?}");
+    assert!(matches!(error, SavedTextError::Write { .. }), "{error:?}");
     assert!(matches!(
-        model.save_session(&path, &text(&[9])),
-        Err(SessionFileError::Inconsistent { .. })
+        model.save_text(&path, &text(&[9])),
+        Err(SavedTextError::Inconsistent { .. })
     ));
     assert_eq!(fs::read(&path).unwrap(), before);
 }

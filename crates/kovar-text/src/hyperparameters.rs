@@ -1,4 +1,4 @@
-//! Hyper-parameters from GGUF metadata, `<architecture>.<key>`, each checked to be sane.
+//! Hyperparameters from GGUF metadata, `<architecture>.<key>`, each checked against its range.
 
 use std::fmt::Display;
 
@@ -9,16 +9,16 @@ use kovar_formats::ModelFile;
 use crate::architecture::ArchitectureError;
 use crate::model::MAX_CONTEXT;
 
-/// The largest size that a hyper-parameter may have, so that products of three do not overflow.
+/// The largest size of a hyperparameter; products of three such sizes do not overflow.
 const MAX_SIZE: usize = 1 << 20;
 
 /// The metadata of one architecture in one file.
-pub(crate) struct Hyper<'a> {
+pub(crate) struct Hyperparameters<'a> {
     file: &'a ModelFile,
     prefix: &'a str,
 }
 
-impl<'a> Hyper<'a> {
+impl<'a> Hyperparameters<'a> {
     pub(crate) fn new(file: &'a ModelFile, prefix: &'a str) -> Self {
         Self { file, prefix }
     }
@@ -27,7 +27,7 @@ impl<'a> Hyper<'a> {
         format!("{}.{key}", self.prefix)
     }
 
-    /// The error of a value that makes no model.
+    /// The error for an invalid value.
     pub(crate) fn wrong(
         &self,
         key: &str,
@@ -59,17 +59,18 @@ impl<'a> Hyper<'a> {
         size.map(|size| self.in_range(key, size)).transpose()
     }
 
-    /// The number of blocks. Each has tensors of its own, so that a file of few names no more.
+    /// The number of blocks. Each block has its own tensors, so there are never more blocks than
+    /// tensors.
     pub(crate) fn layers(&self) -> Result<usize, ArchitectureError> {
         let layers = self.size("block_count")?;
         if layers > self.file.tensors().len() {
-            let rule = "the file has fewer tensors than that";
+            let rule = "the file has fewer tensors than blocks";
             return Err(self.wrong("block_count", layers, rule));
         }
         Ok(layers)
     }
 
-    /// The trained context in tokens, at most the largest that positions can count.
+    /// The trained context in tokens, at most [`MAX_CONTEXT`].
     pub(crate) fn context(&self) -> Result<usize, ArchitectureError> {
         let context = self
             .file
@@ -100,7 +101,7 @@ impl<'a> Hyper<'a> {
         }
     }
 
-    /// A sliding window in tokens; none if the file gives none or 0.
+    /// A sliding window in tokens; `None` if it is absent or 0.
     pub(crate) fn window(&self, key: &str) -> Result<Option<u32>, ArchitectureError> {
         let window = self.file.metadata().get_u32(&self.key(key))?;
         Ok(window.filter(|&window| window > 0))
@@ -131,7 +132,7 @@ impl<'a> Hyper<'a> {
 
     fn positive(&self, key: &str, default: f64) -> Result<f64, ArchitectureError> {
         let (metadata, name) = (self.file.metadata(), self.key(key));
-        // Some of these are whole numbers, `original_context_length` for one.
+        // Some of these are integers, for example `original_context_length`.
         let value = match metadata.get_usize(&name) {
             Ok(value) => value.map(|value| value as f64),
             Err(_) => metadata.get_f32(&name)?.map(f64::from),
@@ -159,7 +160,7 @@ impl<'a> Hyper<'a> {
     pub(crate) fn rope_scaling(&self) -> Result<RopeScaling, ArchitectureError> {
         let metadata = self.file.metadata();
         let kind = metadata.get_str(&self.key("rope.scaling.type"))?;
-        // Files from before `rope.scaling.*` have the linear factor under this key.
+        // Files older than `rope.scaling.*` have the linear factor under this key.
         let old = self.positive("rope.scale_linear", 1.0)?;
         let factor = self.positive("rope.scaling.factor", old)?;
         match kind {
@@ -168,7 +169,7 @@ impl<'a> Hyper<'a> {
             None | Some("linear") => Ok(RopeScaling::Linear { factor }),
             Some("yarn") => {
                 let context = self.context()? as f64;
-                // The paper's, for contexts that are longer than the trained one.
+                // From the YaRN paper, for contexts longer than the trained one.
                 let magnitude = if factor > 1.0 {
                     0.1 * factor.ln() + 1.0
                 } else {
@@ -186,7 +187,7 @@ impl<'a> Hyper<'a> {
             Some(other) => Err(self.wrong(
                 "rope.scaling.type",
                 other,
-                "kovar knows none, linear and yarn",
+                "supported are none, linear and yarn",
             )),
         }
     }

@@ -1,7 +1,7 @@
-//! The context of a model in a file, so that a later run goes on where an earlier one ended.
+//! Saved texts: the context of a model in a file, so that a later process can continue it.
 //!
-//! The file is GGUF: the text's tokens and what else belongs to it in the metadata, the states as
-//! tensors. It fits only the model that it was written by.
+//! The format is GGUF: the metadata hold the tokens and the other properties of the text, the
+//! tensors hold the states. A file can only be restored by the model that wrote it.
 
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use twox_hash::XxHash64;
 use super::snapshot::{StateBytes, first_rows};
 use super::{Checkpoint, Context, Model};
 
-/// The value of `general.architecture` in a session file.
+/// The value of `general.architecture` in the file of a saved text. This name and the prefix
+/// `session.` of the keys are part of the file format.
 const ARCHITECTURE: &str = "kovar-session";
 /// The version of the format.
 const VERSION: u32 = 2;
@@ -27,7 +28,7 @@ mod key {
     pub(super) const VERSION: &str = "session.version";
     /// The model's fingerprint.
     pub(super) const MODEL: &str = "session.model";
-    /// Of caches only.
+    /// Only for models with caches.
     pub(super) const CACHE_DTYPE: &str = "session.cache_dtype";
     pub(super) const TOKENS: &str = "session.tokens";
     /// How many of the tokens the states hold.
@@ -38,91 +39,91 @@ mod key {
     pub(super) const CHECKSUM: &str = "session.checksum";
 }
 
-/// What the names of states begin with.
+/// Prefix of the names of states.
 const NOW: &str = "now.";
-/// What the names of the states of the checkpoint begin with.
+/// Prefix of the names of the checkpoint's states.
 const BEFORE: &str = "checkpoint.";
 
-/// A text that a model was in the midst of.
+/// A text that a model has not finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedText {
-    /// Its tokens. Those in the context are the first of them; the last may not be evaluated yet.
+    /// Its tokens. The context holds a prefix of them; the last one may not be evaluated yet.
     pub tokens: Vec<u32>,
-    /// What the caller wants to know again.
+    /// Data of the caller, returned unchanged.
     pub note: String,
 }
 
-/// Why a session could not be saved or restored.
+/// Why a text could not be saved or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SessionFileError {
+pub enum SavedTextError {
     /// The file cannot be read.
-    #[error("cannot read the session {}", path.display())]
+    #[error("cannot read the saved text {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A folder, a pipe or a device.
-    #[error("the session {} is not a regular file", path.display())]
+    #[error("the saved text {} is not a regular file", path.display())]
     NotAFile {
         /// Its path.
         path: PathBuf,
     },
     /// A file of no bytes.
-    #[error("the session {} is damaged: the file is empty", path.display())]
+    #[error("the saved text {} is damaged: the file is empty", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The file is cut short or damaged.
-    #[error("{} is no session file, or damaged", path.display())]
+    /// The file is truncated or damaged.
+    #[error("{} is not a saved text, or is damaged", path.display())]
     Gguf {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: GgufError,
     },
-    /// A GGUF file of something else.
-    #[error("{} is no session file but a GGUF file of `{found}`", path.display())]
-    NotASession {
+    /// A GGUF file with other contents.
+    #[error("{} is not a saved text but a GGUF file of architecture `{found}`", path.display())]
+    NotASavedText {
         /// The file.
         path: PathBuf,
         /// Its `general.architecture`.
         found: String,
     },
-    /// A version of the format that this version of kovar doesn't read.
-    #[error("{} is a session file of version {found}, version {VERSION} is known", path.display())]
+    /// A version of the format that this version of kovar cannot read.
+    #[error("{} is a saved text of version {found}; supported is version {VERSION}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: u32,
     },
-    /// Metadata that is missing or of a wrong kind.
-    #[error("the session {} is damaged", path.display())]
+    /// Metadata that is missing or of the wrong type.
+    #[error("the saved text {} is damaged", path.display())]
     Metadata {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: MetadataError,
     },
-    /// The contents are not those that were written.
-    #[error("the session {} is damaged: its checksum is wrong", path.display())]
+    /// The contents differ from those that were written.
+    #[error("the saved text {} is damaged: its checksum is wrong", path.display())]
     Checksum {
         /// The file.
         path: PathBuf,
     },
-    /// The session of another model.
-    #[error("the session {} was saved with another model", path.display())]
+    /// A text that another model saved.
+    #[error("the text {} was saved with another model", path.display())]
     OtherModel {
         /// The file.
         path: PathBuf,
     },
-    /// A session with caches of another number type.
+    /// A text with caches of another dtype.
     #[error(
-        "the session {} has a cache of {saved}, this model was loaded with one of {loaded}",
+        "the saved text {} has a cache of {saved}, this model was loaded with one of {loaded}",
         path.display()
     )]
     CacheDType {
@@ -135,7 +136,7 @@ pub enum SessionFileError {
     },
     /// A text that is longer than the model's context.
     #[error(
-        "the text of the session {} has {tokens} tokens, the context holds {context}",
+        "the saved text {} has {tokens} tokens, the context holds {context}",
         path.display()
     )]
     Context {
@@ -147,29 +148,29 @@ pub enum SessionFileError {
         context: usize,
     },
     /// Counts or tokens that contradict each other or the model.
-    #[error("the session {} is damaged: {what}", path.display())]
+    #[error("the saved text {} is damaged: {what}", path.display())]
     Inconsistent {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         what: &'static str,
     },
-    /// A state that is missing or of other dims or another dtype than the model's.
-    #[error("the session {} is damaged: state `{state}` is missing or of a wrong shape", path.display())]
+    /// A state that is missing, or whose dims or dtype differ from the model's.
+    #[error("the saved text {} is damaged: state `{state}` is missing or has the wrong shape", path.display())]
     State {
         /// The file.
         path: PathBuf,
         /// The state's name.
         state: String,
     },
-    /// A tensor of the model, from which its fingerprint is made, cannot be read.
-    #[error("the model's fingerprint cannot be made")]
+    /// A tensor of the model cannot be read, so the fingerprint cannot be computed.
+    #[error("the model's fingerprint cannot be computed")]
     Fingerprint(#[source] CodecError),
     /// The states cannot be read from the device or written to it.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The file cannot be written; one that is there stays.
-    #[error("cannot write the session {}", path.display())]
+    /// The file cannot be written; an existing one is unchanged.
+    #[error("cannot write the saved text {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -179,20 +180,19 @@ pub enum SessionFileError {
 }
 
 impl Model {
-    /// Writes the context and `text`, of which it holds the beginning, to the file at `path`. A file
-    /// that is there is replaced once the new one is whole. Of caches only the rows in use are
-    /// written.
+    /// Writes the context and `text`, whose prefix it holds, to the file at `path`. An existing
+    /// file is replaced once the new one is complete. Only the used rows of caches are written.
     ///
     /// # Errors
-    /// See [`SessionFileError`].
-    pub fn save_session(&mut self, path: &Path, text: &SavedText) -> Result<(), SessionFileError> {
+    /// See [`SavedTextError`].
+    pub fn save_text(&mut self, path: &Path, text: &SavedText) -> Result<(), SavedTextError> {
         if !text.tokens.starts_with(&self.tokens) {
-            return Err(SessionFileError::Inconsistent {
+            return Err(SavedTextError::Inconsistent {
                 path: path.to_owned(),
                 what: "the text does not begin with the tokens in the context",
             });
         }
-        let fingerprint = fingerprint(&self.file).map_err(SessionFileError::Fingerprint)?;
+        let fingerprint = fingerprint(&self.file).map_err(SavedTextError::Fingerprint)?;
         let states = self.read_states()?;
         let checkpoint = match &self.context {
             Context::States { checkpoint, .. } => checkpoint.as_ref(),
@@ -209,45 +209,45 @@ impl Model {
         let checksum = header.checksum(&states, before);
         let writer = header.writer(checksum, &states, before);
         let written = writer.and_then(|writer| writer.write_file(path));
-        written.map_err(|source| SessionFileError::Write {
+        written.map_err(|source| SavedTextError::Write {
             path: path.to_owned(),
             source,
         })
     }
 
-    /// Replaces the context by the one in the file at `path`, and returns the text that it was in
-    /// the midst of. Evaluating the rest of the text gives what it would have given then.
+    /// Replaces the context by the one in the file at `path`, and returns the text. Evaluating the
+    /// rest of the text gives the same results as it would have given when the text was saved.
     ///
     /// # Errors
-    /// See [`SessionFileError`]. The context stays as it is, unless the device fails.
-    pub fn restore_session(&mut self, path: &Path) -> Result<SavedText, SessionFileError> {
-        // Before it is opened: that of a pipe would wait for a writer.
-        let found = fs::metadata(path).map_err(|source| SessionFileError::Read {
+    /// See [`SavedTextError`]. The context is unchanged, unless the device fails.
+    pub fn restore_text(&mut self, path: &Path) -> Result<SavedText, SavedTextError> {
+        // Checked before opening: opening a pipe would wait for a writer.
+        let found = fs::metadata(path).map_err(|source| SavedTextError::Read {
             path: path.to_owned(),
             source,
         })?;
         let path_buf = || path.to_owned();
         if !found.is_file() {
-            return Err(SessionFileError::NotAFile { path: path_buf() });
+            return Err(SavedTextError::NotAFile { path: path_buf() });
         }
         if found.len() == 0 {
-            return Err(SessionFileError::Empty { path: path_buf() });
+            return Err(SavedTextError::Empty { path: path_buf() });
         }
-        // Mapped, so that a file of any size takes no memory before it is known to fit the model.
-        let file = Gguf::open(path).map_err(|source| SessionFileError::Gguf {
+        // Mapped, so that a large file needs no memory before it is known to fit the model.
+        let file = Gguf::open(path).map_err(|source| SavedTextError::Gguf {
             path: path_buf(),
             source,
         })?;
         let opened = Opened { path, file: &file };
         let header = opened.header()?;
-        if fingerprint(&self.file).map_err(SessionFileError::Fingerprint)? != header.fingerprint {
-            return Err(SessionFileError::OtherModel {
+        if fingerprint(&self.file).map_err(SavedTextError::Fingerprint)? != header.fingerprint {
+            return Err(SavedTextError::OtherModel {
                 path: path.to_owned(),
             });
         }
         match (self.cache_dtype(), &header.cache_dtype) {
             (Some(loaded), Some(saved)) if loaded.name() != saved => {
-                return Err(SessionFileError::CacheDType {
+                return Err(SavedTextError::CacheDType {
                     path: path.to_owned(),
                     saved: saved.clone(),
                     loaded,
@@ -257,7 +257,7 @@ impl Model {
         }
         let tokens = &header.text.tokens;
         if let Some(context) = self.context_len().filter(|&most| tokens.len() > most) {
-            return Err(SessionFileError::Context {
+            return Err(SavedTextError::Context {
                 path: path.to_owned(),
                 tokens: tokens.len(),
                 context,
@@ -274,7 +274,7 @@ impl Model {
         let states = self.states_of(&opened, NOW, header.evaluated)?;
         let before = match header.checkpoint {
             Some(tokens) if tokens > header.evaluated || self.context_len().is_some() => {
-                return Err(opened.inconsistent("its checkpoint cannot be"));
+                return Err(opened.inconsistent("its checkpoint is impossible"));
             }
             Some(tokens) => Some(Checkpoint {
                 tokens,
@@ -286,13 +286,13 @@ impl Model {
         Ok(header.text)
     }
 
-    /// The model's states out of a file in which their names begin with `prefix`.
+    /// The model's states from a file, where their names begin with `prefix`.
     fn states_of(
         &self,
         opened: &Opened<'_>,
         prefix: &str,
         tokens: usize,
-    ) -> Result<Vec<StateBytes>, SessionFileError> {
+    ) -> Result<Vec<StateBytes>, SavedTextError> {
         let rows = match self.context {
             Context::Caches { .. } => tokens,
             Context::States { .. } => usize::MAX,
@@ -305,7 +305,7 @@ impl Model {
             }
             let found = opened.file.tensor(&format!("{prefix}{}", state.name));
             let fits = found.filter(|found| found.dtype() == state.dtype && found.dims() == dims);
-            let found = fits.ok_or_else(|| SessionFileError::State {
+            let found = fits.ok_or_else(|| SavedTextError::State {
                 path: opened.path.to_owned(),
                 state: state.name.clone(),
             })?;
@@ -320,7 +320,7 @@ impl Model {
     }
 }
 
-/// What a session file says besides its states.
+/// The contents of a saved text besides its states.
 struct Header {
     fingerprint: u64,
     cache_dtype: Option<String>,
@@ -362,7 +362,7 @@ impl Header {
         Ok(writer)
     }
 
-    /// XXH64 of the numbers and texts, of the tokens and of all states, in the order of the file.
+    /// XXH64 of the numbers and strings, the tokens and all states, in the order of the file.
     fn checksum(&self, states: &[StateBytes], before: &[StateBytes]) -> u64 {
         let mut hash = self.hasher();
         for state in states.iter().chain(before) {
@@ -371,7 +371,7 @@ impl Header {
         hash.finish()
     }
 
-    /// The checksum up to the states.
+    /// The checksum before the states are added.
     fn hasher(&self) -> XxHash64 {
         let mut hash = XxHash64::with_seed(VERSION.into());
         let count = |count: usize| (count as u64).to_le_bytes();
@@ -390,30 +390,30 @@ impl Header {
     }
 }
 
-/// A session file whose states are yet to be looked at.
+/// An open file whose states have not been read.
 struct Opened<'a> {
     path: &'a Path,
     file: &'a Gguf,
 }
 
 impl Opened<'_> {
-    /// The header, and the checksum of everything compared.
-    fn header(&self) -> Result<Header, SessionFileError> {
+    /// The header, after comparing the checksum of the whole file.
+    fn header(&self) -> Result<Header, SavedTextError> {
         let metadata = self.file.metadata();
-        let damaged = |source| SessionFileError::Metadata {
+        let damaged = |source| SavedTextError::Metadata {
             path: self.path.to_owned(),
             source,
         };
         let architecture = metadata.require_str(key::ARCHITECTURE).map_err(damaged)?;
         if architecture != ARCHITECTURE {
-            return Err(SessionFileError::NotASession {
+            return Err(SavedTextError::NotASavedText {
                 path: self.path.to_owned(),
                 found: architecture.to_owned(),
             });
         }
         let found = metadata.require_u32(key::VERSION).map_err(damaged)?;
         if found != VERSION {
-            return Err(SessionFileError::Version {
+            return Err(SavedTextError::Version {
                 path: self.path.to_owned(),
                 found,
             });
@@ -424,22 +424,22 @@ impl Opened<'_> {
             hash.write(tensor.bytes().as_slice());
         }
         if checksum != Some(hash.finish()) {
-            return Err(SessionFileError::Checksum {
+            return Err(SavedTextError::Checksum {
                 path: self.path.to_owned(),
             });
         }
         Ok(header)
     }
 
-    fn inconsistent(&self, what: &'static str) -> SessionFileError {
-        SessionFileError::Inconsistent {
+    fn inconsistent(&self, what: &'static str) -> SavedTextError {
+        SavedTextError::Inconsistent {
             path: self.path.to_owned(),
             what,
         }
     }
 }
 
-/// The header, and the checksum that the file states.
+/// The header, and the checksum stored in the file.
 fn read(metadata: &Metadata) -> Result<(Header, Option<u64>), MetadataError> {
     let header = Header {
         fingerprint: metadata.get_u64(key::MODEL)?.unwrap_or(0),
@@ -454,19 +454,19 @@ fn read(metadata: &Metadata) -> Result<(Header, Option<u64>), MetadataError> {
     Ok((header, metadata.get_u64(key::CHECKSUM)?))
 }
 
-/// Whether a session can be saved at `path`.
-pub(crate) fn check_place(path: &Path) -> Result<(), SessionFileError> {
-    GgufWriter::check_writable(path).map_err(|source| SessionFileError::Write {
+/// Checks whether a text can be saved at `path`.
+pub(crate) fn check_place(path: &Path) -> Result<(), SavedTextError> {
+    GgufWriter::check_place(path).map_err(|source| SavedTextError::Write {
         path: path.to_owned(),
         source,
     })
 }
 
-/// A number that tells models apart: XXH64 of the metadata of its architecture and vocabulary, of the
-/// names, dtypes and dims of all tensors and of a few pieces of each one's data.
+/// A number that distinguishes models: XXH64 of the metadata of the architecture and vocabulary, of
+/// the names, dtypes and dims of all tensors, and of a few samples of each tensor's data.
 fn fingerprint(file: &ModelFile) -> Result<u64, CodecError> {
-    const PIECES: usize = 8;
-    const PIECE: usize = 64;
+    const SAMPLES: usize = 8;
+    const SAMPLE_BYTES: usize = 64;
     let mut hash = XxHash64::with_seed(0);
     let architecture = file.metadata().get_str(key::ARCHITECTURE).ok().flatten();
     let architecture = format!("{}.", architecture.unwrap_or_default());
@@ -474,7 +474,7 @@ fn fingerprint(file: &ModelFile) -> Result<u64, CodecError> {
     let mut entries: Vec<_> = entries
         .filter(|(key, _)| key.starts_with(&architecture) || key.starts_with("tokenizer.ggml."))
         .collect();
-    // Files of one model may have them in any order.
+    // Files of the same model may have them in any order.
     entries.sort_unstable_by_key(|&(key, _)| key);
     let mut encoded = Vec::new();
     for (key, value) in entries {
@@ -491,10 +491,10 @@ fn fingerprint(file: &ModelFile) -> Result<u64, CodecError> {
         }
         let bytes = tensor.bytes()?;
         let bytes = bytes.as_slice();
-        let last = bytes.len().saturating_sub(PIECE);
-        for piece in 0..PIECES {
-            let start = last / (PIECES - 1) * piece;
-            let end = bytes.len().min(start + PIECE);
+        let last = bytes.len().saturating_sub(SAMPLE_BYTES);
+        for sample in 0..SAMPLES {
+            let start = last / (SAMPLES - 1) * sample;
+            let end = bytes.len().min(start + SAMPLE_BYTES);
             hash.write(bytes.get(start..end).unwrap_or_default());
         }
     }
