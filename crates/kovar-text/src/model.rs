@@ -214,7 +214,7 @@ pub struct Model {
 
 /// The step of one token with its logits, which every generation uses; compiling it prepares the
 /// weights.
-const LAST: StepShape = StepShape {
+const DECODE: StepShape = StepShape {
     n_tokens: 1,
     n_outputs: 1,
 };
@@ -237,7 +237,7 @@ fn largest(micro_batch: usize, logit_rows: usize) -> impl Iterator<Item = StepSh
         shape(micro_batch, 1),
         shape(rows, rows),
     ];
-    shapes.into_iter().filter(|shape| *shape != LAST)
+    shapes.into_iter().filter(|shape| *shape != DECODE)
 }
 
 /// How the context of a model returns to an earlier token.
@@ -286,8 +286,8 @@ impl Model {
         options: &ModelOptions,
     ) -> Result<Self, LoadError> {
         let mut model = Self::unloaded(file.into(), devices, options)?;
-        let step = model.compile(LAST)?;
-        model.steps.insert(LAST, step);
+        let step = model.compile(DECODE)?;
+        model.steps.insert(DECODE, step);
         Ok(model)
     }
 
@@ -313,7 +313,7 @@ impl Model {
         if homes.has_budgets() {
             let weights = Weights::new(&file);
             let graph = |shape| architecture.step(&weights, shape, caches);
-            let shapes = std::iter::once(LAST).chain(largest(micro_batch, logit_rows));
+            let shapes = std::iter::once(DECODE).chain(largest(micro_batch, logit_rows));
             let graphs = shapes.map(|shape| Ok(graph(shape)?.graph));
             let graphs: Vec<Graph> = graphs.collect::<Result<_, StepError>>()?;
             let graphs: Vec<&Graph> = graphs.iter().collect();
@@ -321,7 +321,7 @@ impl Model {
                 place_layers(&graphs, &devices, homes, &options.policy).map_err(StepError::from)?;
         } else if devices.len() > 1 {
             let weights = Weights::new(&file);
-            let step = architecture.step(&weights, LAST, caches);
+            let step = architecture.step(&weights, DECODE, caches);
             let step = step.map_err(StepError::from)?;
             homes = place_states(&step.graph, &devices, homes, &options.policy)
                 .map_err(StepError::from)?;

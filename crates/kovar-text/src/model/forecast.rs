@@ -7,7 +7,7 @@ use kovar_core::backend::Backend;
 use kovar_formats::ModelFile;
 use kovar_runtime::{DeviceUsage, Forecast, Forecaster};
 
-use super::{LAST, LoadError, LogitsOf, Model, ModelOptions, StepError, is_too_large};
+use super::{DECODE, LoadError, LogitsOf, Model, ModelOptions, StepError, is_too_large};
 use crate::architecture::StepShape;
 
 /// What a model requires of its devices.
@@ -62,7 +62,7 @@ impl Model {
         n_tokens: usize,
         logit_rows: usize,
     ) -> Result<ModelForecast, LoadError> {
-        let mut shapes = vec![LAST];
+        let mut shapes = vec![DECODE];
         let mut add = |shape| {
             if !shapes.contains(&shape) {
                 shapes.push(shape);
@@ -86,8 +86,8 @@ impl Model {
             add(shape);
             rest = rest.saturating_sub(shape.n_tokens);
         }
-        let first = first.unwrap_or(LAST);
-        let mut forecaster = Forecaster::new(&self.session).map_err(StepError::from)?;
+        let first = first.unwrap_or(DECODE);
+        let mut foresight = Foresight::new(&self.session).map_err(StepError::from)?;
         let mut found = None;
         let mut held = Vec::new();
         let mut arena_lower_bounds = vec![0; self.session.devices().len()];

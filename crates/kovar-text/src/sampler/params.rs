@@ -132,6 +132,17 @@ pub enum SamplerError {
     },
 }
 
+/// A range of a parameter: the check, and its description.
+type Range = (fn(f32) -> bool, &'static str);
+
+const FINITE: Range = (f32::is_finite, "finite");
+const AT_LEAST_0: Range = (|v| v.is_finite() && v >= 0.0, "finite and at least 0");
+const AT_LEAST_1: Range = (|v| v.is_finite() && v >= 1.0, "finite and at least 1");
+const ABOVE_0: Range = (|v| v.is_finite() && v > 0.0, "finite and above 0");
+const FRACTION: Range = (|v| (0.0..=1.0).contains(&v), "from 0 to 1");
+const POSITIVE_FRACTION: Range = (|v| v > 0.0 && v <= 1.0, "above 0 and at most 1");
+const NOT_NAN: Range = (|v| !v.is_nan(), "a number or infinite");
+
 impl SamplerParams {
     /// The largest [`repeat_last_n`](Self::repeat_last_n).
     pub const MAX_REPEAT_LAST_N: usize = 1 << 20;
@@ -149,106 +160,40 @@ impl SamplerParams {
     /// # Errors
     /// [`SamplerError::OutOfRange`] with the first field at fault.
     pub fn validate(&self) -> Result<(), SamplerError> {
-        const FRACTION: &str = "from 0 to 1";
-        const LAST_N: &str = "at most 1048576";
-        let is_fraction = |v: f32| (0.0..=1.0).contains(&v);
-        let is_positive_fraction = |v: f32| v > 0.0 && v <= 1.0;
-        let at_least = |v: f32, least: f32| v.is_finite() && v >= least;
-        let above_0 = |v: f32| v.is_finite() && v > 0.0;
         let biases = self.logit_bias.iter().map(|&(_, bias)| bias);
         let bias = biases.clone().find(|bias| bias.is_nan()).unwrap_or(0.0);
-        let reals: [(&'static str, f32, bool, &'static str); 15] = [
-            (
-                "temperature",
-                self.temperature,
-                at_least(self.temperature, 0.0),
-                "finite and at least 0",
-            ),
-            (
-                "top_p",
-                self.top_p,
-                is_positive_fraction(self.top_p),
-                "above 0 and at most 1",
-            ),
-            ("min_p", self.min_p, is_fraction(self.min_p), FRACTION),
-            (
-                "repetition_penalty",
-                self.repetition_penalty,
-                above_0(self.repetition_penalty),
-                "finite and above 0",
-            ),
-            (
-                "frequency_penalty",
-                self.frequency_penalty,
-                self.frequency_penalty.is_finite(),
-                "finite",
-            ),
-            (
-                "presence_penalty",
-                self.presence_penalty,
-                self.presence_penalty.is_finite(),
-                "finite",
-            ),
-            ("logit_bias", bias, !bias.is_nan(), "a number or infinite"),
-            (
-                "top_n_sigma",
-                self.top_n_sigma,
-                self.top_n_sigma.is_finite(),
-                "finite",
-            ),
-            (
-                "typical_p",
-                self.typical_p,
-                is_positive_fraction(self.typical_p),
-                "above 0 and at most 1",
-            ),
-            (
-                "xtc_probability",
-                self.xtc_probability,
-                is_fraction(self.xtc_probability),
-                FRACTION,
-            ),
-            (
-                "xtc_threshold",
-                self.xtc_threshold,
-                is_fraction(self.xtc_threshold),
-                FRACTION,
-            ),
-            (
-                "dry_multiplier",
-                self.dry_multiplier,
-                at_least(self.dry_multiplier, 0.0),
-                "finite and at least 0",
-            ),
-            (
-                "dry_base",
-                self.dry_base,
-                at_least(self.dry_base, 1.0),
-                "finite and at least 1",
-            ),
-            (
-                "mirostat_tau",
-                self.mirostat_tau,
-                above_0(self.mirostat_tau),
-                "finite and above 0",
-            ),
-            (
-                "mirostat_eta",
-                self.mirostat_eta,
-                above_0(self.mirostat_eta),
-                "finite and above 0",
-            ),
+        let reals: [(&'static str, f32, Range); 15] = [
+            ("temperature", self.temperature, AT_LEAST_0),
+            ("top_p", self.top_p, POSITIVE_FRACTION),
+            ("min_p", self.min_p, FRACTION),
+            ("repetition_penalty", self.repetition_penalty, ABOVE_0),
+            ("frequency_penalty", self.frequency_penalty, FINITE),
+            ("presence_penalty", self.presence_penalty, FINITE),
+            ("logit_bias", bias, NOT_NAN),
+            ("top_n_sigma", self.top_n_sigma, FINITE),
+            ("typical_p", self.typical_p, POSITIVE_FRACTION),
+            ("xtc_probability", self.xtc_probability, FRACTION),
+            ("xtc_threshold", self.xtc_threshold, FRACTION),
+            ("dry_multiplier", self.dry_multiplier, AT_LEAST_0),
+            ("dry_base", self.dry_base, AT_LEAST_1),
+            ("mirostat_tau", self.mirostat_tau, ABOVE_0),
+            ("mirostat_eta", self.mirostat_eta, ABOVE_0),
         ];
         let counts = [
             ("repeat_last_n", self.repeat_last_n),
             ("dry_penalty_last_n", self.dry_penalty_last_n),
         ];
-        let counts = counts
-            .into_iter()
-            .map(|(field, n)| (field, n as f64, n <= Self::MAX_REPEAT_LAST_N, LAST_N));
+        let counts = counts.into_iter().map(|(field, n)| {
+            (
+                field,
+                n as f64,
+                n <= Self::MAX_REPEAT_LAST_N,
+                "at most 1048576",
+            )
+        });
         let reals = reals
             .into_iter()
-            .map(|(field, v, is_allowed, allowed)| (field, f64::from(v), is_allowed, allowed));
+            .map(|(field, v, (is_allowed, allowed))| (field, f64::from(v), is_allowed(v), allowed));
         match reals.chain(counts).find(|&(.., is_allowed, _)| !is_allowed) {
             None => Ok(()),
             Some((field, value, _, allowed)) => Err(SamplerError::OutOfRange {

@@ -1,29 +1,14 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const WEEKDAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
+const MONTHS: &str =
+    "January February March April May June July August September October November December";
+const WEEKDAYS: &str = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday";
+
+/// The word of `names` at index `at`.
+fn name(names: &'static str, at: u8) -> &'static str {
+    names.split(' ').nth(at.into()).unwrap_or_default()
+}
 
 /// A moment in UTC, in the proleptic Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,17 +77,11 @@ impl Date {
     }
 
     fn month_name(&self) -> &'static str {
-        MONTHS
-            .get(usize::from(self.month) - 1)
-            .copied()
-            .unwrap_or_default()
+        name(MONTHS, self.month - 1)
     }
 
     fn weekday_name(&self) -> &'static str {
-        WEEKDAYS
-            .get(usize::from(self.weekday))
-            .copied()
-            .unwrap_or_default()
+        name(WEEKDAYS, self.weekday)
     }
 
     fn hour12(&self) -> u8 {
