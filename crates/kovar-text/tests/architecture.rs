@@ -1,4 +1,4 @@
-//! What files that name odd hyper-parameters give.
+//! Files with unusual hyperparameters.
 
 mod common;
 
@@ -19,7 +19,7 @@ use kovar_text::{
 const WIDTH: usize = 8;
 const VOCAB: usize = 3;
 
-/// A Llama of one block, its metadata changed or extended by `changes`.
+/// A Llama of one block, with metadata changed or added by `changes`.
 fn llama(changes: &[(&str, Value)]) -> ModelFile {
     let mut metadata: Vec<(&str, Value)> = vec![
         ("general.architecture", "llama".into()),

@@ -15,7 +15,8 @@ fn a_checkpoint_of_another_text_is_forgotten() {
         .eval(&[&b[..], &tail].concat(), LogitsOf::Last, &mut expected)
         .unwrap();
 
-    // As two calls of `generate` with prompts of as many tokens, and a third that keeps the second.
+    // Like two calls of `generate` with prompts of the same length, and a third that keeps the
+    // second.
     let mut model = load(&data("rwkv7-tiny"), &exact());
     model.eval(&a, LogitsOf::Last, &mut found).unwrap();
     model.checkpoint().unwrap();

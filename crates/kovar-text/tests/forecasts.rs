@@ -121,7 +121,7 @@ fn a_forecast_is_within_two_percent_of_what_cpus_then_allocate() {
 }
 
 #[test]
-fn only_valid_rows_of_a_cache_cross_to_where_attention_is() {
+fn only_valid_rows_of_a_cache_are_copied_to_attention() {
     let options = ModelOptions {
         context: Some(64),
         homes: Homes::all_on(device(0))
@@ -144,7 +144,7 @@ fn only_valid_rows_of_a_cache_cross_to_where_attention_is() {
     }
 }
 
-/// The perplexity of a text, and how many rows of logits the steps of a model gave at most.
+/// The perplexity of a text, and the maximum number of rows of logits in the model's steps.
 fn scored(n_devices: usize, options: &ModelOptions) -> (f64, usize, Model) {
     let mut model = Model::load(story(), cpus(n_devices), options).unwrap();
     let mut go_on = |_: usize, _: usize, _: f64| ControlFlow::Continue(());
@@ -158,7 +158,7 @@ fn scored(n_devices: usize, options: &ModelOptions) -> (f64, usize, Model) {
 }
 
 #[test]
-fn perplexity_fits_a_budget_that_its_logits_are_reserved_in() {
+fn perplexity_fits_a_budget_with_memory_reserved_for_its_logits() {
     let options = |budget: Option<u64>, logit_rows| {
         let homes = Homes::all_on(device(0));
         ModelOptions {
@@ -167,7 +167,7 @@ fn perplexity_fits_a_budget_that_its_logits_are_reserved_in() {
                 Some(bytes) => homes.budget(device(0), bytes),
                 None => homes,
             },
-            // No longer steps are needed, so none are reserved for.
+            // No longer steps are needed, so no memory is reserved for them.
             micro_batch: SCORED_AT_ONCE,
             logit_rows,
             ..ModelOptions::default()
@@ -178,12 +178,12 @@ fn perplexity_fits_a_budget_that_its_logits_are_reserved_in() {
     let used = &free.session().memory().unwrap()[0];
     let all = (used.weights + used.states + used.arena) as u64;
 
-    // Room for all of it, and no more: the weights stay where they are, in steps as before.
+    // Exactly enough memory: weights and steps are as before.
     let (value, rows, model) = scored(1, &options(Some(all), SCORED_AT_ONCE));
     assert_eq!((value, rows), (expected, SCORED_AT_ONCE));
     assert_eq!(&model.session().memory().unwrap()[0], used);
 
-    // Less: whole layers are on the next device, and nothing crosses in every step.
+    // Less memory: whole layers are on the next device, and nothing is uploaded in every step.
     for budget in [all - 1, all * 2 / 3, all / 2] {
         let (value, rows, model) = scored(2, &options(Some(budget), SCORED_AT_ONCE));
         assert_eq!((value, rows), (expected, SCORED_AT_ONCE), "{budget}");
@@ -200,13 +200,13 @@ fn perplexity_fits_a_budget_that_its_logits_are_reserved_in() {
         }
     }
 
-    // Not reserved for: steps that give less.
+    // Without reserved memory, steps give fewer rows.
     let (value, rows, _) = scored(2, &options(Some(all / 2), 1));
     assert_eq!(rows, 1);
     assert!((value / expected - 1.0).abs() < 1e-3, "{value} {expected}");
 }
 
-/// A Llama of two blocks with a feed-forward network of a mebibyte a matrix.
+/// A Llama of two blocks whose feed-forward matrices have a mebibyte each.
 fn wide() -> ModelFile {
     const WIDTH: usize = 64;
     const FFN: usize = 4096;
@@ -290,8 +290,8 @@ fn weights_that_the_scheduler_streams_cross_once_for_all_micro_batches_of_a_long
     };
     let mut found = uploads(&model);
     found.sort_unstable();
-    // The step of one token leaves the weights where they are; in the long one the six matrices
-    // cross once, not once for each of its micro-batches.
+    // The step of one token uploads no weights; the long one uploads the six matrices once, not
+    // once per micro-batch.
     let [(1, 0), (micro_batches, 6)] = found[..] else {
         panic!("{found:?}");
     };
@@ -305,7 +305,7 @@ fn weights_that_the_scheduler_streams_cross_once_for_all_micro_batches_of_a_long
     let difference = common::max_difference(&logits, &expected);
     assert!(difference < 1e-3, "{difference}");
 
-    // A device that is no faster gets none, and the prompt goes in short steps.
+    // A device that is not faster gets none, and the prompt is evaluated in short steps.
     let mut equal = fast_second();
     equal
         .rates

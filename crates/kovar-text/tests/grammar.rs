@@ -1,4 +1,4 @@
-//! Text that is held to a JSON schema, an expression or a grammar.
+//! Text constrained by a JSON schema, a regular expression or a grammar.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn is_fox(value: &Value) -> bool {
 fn story_model() -> LanguageModel {
     let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     let file = Gguf::open(path).unwrap();
-    // One thread: the tests run beside each other, and the model is small.
+    // One thread: tests run in parallel, and the model is small.
     let cpu = CpuBackend::new(CpuOptions::new().threads(1)).unwrap();
     LanguageModel::load(file, vec![Arc::new(cpu)], &ModelOptions::default()).unwrap()
 }
@@ -74,7 +74,7 @@ fn hot(seed: u64) -> SamplerParams {
     }
 }
 
-/// A text that begins like a story, with what was streamed of it.
+/// A text that begins like a story, and what was streamed of it.
 fn write(
     model: &mut LanguageModel,
     sampling: &SamplerParams,
@@ -116,7 +116,7 @@ fn whatever_the_seed_the_text_satisfies_the_schema() {
 }
 
 #[test]
-fn an_expression_and_a_grammar_hold_the_text_too() {
+fn expressions_and_grammars_constrain_the_text_too() {
     let mut model = story_model();
     let regex = held_to(grammar(
         GrammarKind::Regex,
@@ -211,7 +211,7 @@ fn the_model_may_end_where_the_grammar_may() {
 }
 
 #[test]
-fn control_tokens_are_no_text_and_can_be_named() {
+fn control_tokens_are_not_text_but_can_be_named() {
     let tokenizer = tokenizer(data("tok-bpe.gguf"));
     let end = tokenizer.id_of("<|im_end|>").unwrap();
     let allowed = |kind, text: &str| {
@@ -287,7 +287,7 @@ fn a_grammar_that_no_text_satisfies_is_an_error_before_any_text() {
 }
 
 #[test]
-fn bounds_of_numbers_as_large_as_can_be_are_kept_or_refused_in_plain_words() {
+fn huge_bounds_of_numbers_are_obeyed_or_refused_with_a_message() {
     let tokenizer = tokenizer(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf"));
     let extremes = [
         "-1e308",
@@ -320,7 +320,7 @@ fn bounds_of_numbers_as_large_as_can_be_are_kept_or_refused_in_plain_words() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_at_once() {
+fn grammars_that_are_too_large_are_refused() {
     use GrammarKind::{JsonSchema, Lark, Regex};
     let refused = |kind, text: &str| Grammar::new(kind, text).unwrap_err();
     for kind in [JsonSchema, Lark, Regex] {
@@ -340,7 +340,7 @@ fn what_is_too_large_is_refused_at_once() {
 }
 
 #[test]
-fn work_beyond_its_bounds_is_an_error_and_no_crash() {
+fn excessive_work_is_an_error_and_not_a_crash() {
     use GrammarKind::{JsonSchema, Lark, Regex};
     let tokenizer = tokenizer(repository("models/llama-story-6m/llama-story-6m-q8_0.gguf"));
     let words = |count| Vec::from_iter((0..count).map(|i| format!("\"w{i}x{i}\"")));

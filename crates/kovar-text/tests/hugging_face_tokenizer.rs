@@ -17,7 +17,7 @@ fn read_json(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(data(name)).unwrap()).unwrap()
 }
 
-/// What a folder with these files says of its tokenizer.
+/// The tokenizer spec of a folder with these files.
 fn spec(tokenizer: &Value, files: &[(&str, Value)]) -> TokenizerSpec {
     let folder = tempfile::tempdir().unwrap();
     let vocab = &tokenizer["model"]["vocab"];
@@ -101,7 +101,7 @@ fn llama_bpe_ids_are_those_of_tokenizers() {
     bpe_ids_are_those_of_tokenizers("llama-bpe", |_| true);
 }
 
-/// Qwen's tokenizer composes characters first, which neither GGUF nor llama.cpp does.
+/// Qwen's tokenizer composes characters first; GGUF and llama.cpp do not.
 #[test]
 fn qwen2_ids_of_composed_text_are_those_of_tokenizers() {
     let is_combining = |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{1112}'..='\u{11ab}');
@@ -141,7 +141,7 @@ fn a_folder_describes_the_vocabulary_as_gguf_does() {
     let types = found.token_types.unwrap();
     assert_eq!(types[..len], expected.token_types.unwrap());
     assert_eq!(found.merges, expected.merges);
-    // Embeddings beyond the vocabulary have tokens that nothing becomes.
+    // Embeddings beyond the vocabulary get unused tokens.
     assert_eq!(
         found.tokens[len..],
         [format!("[PAD{len}]"), format!("[PAD{}]", len + 1)]
@@ -186,7 +186,7 @@ fn special_tokens_and_templates_come_from_the_settings() {
 fn a_template_file_goes_before_the_settings() {
     let (tokenizer, _) = bpe("gpt-2");
     let settings = json!({"chat_template": "old"});
-    // A JSON text is a template as good as any.
+    // Any text, even JSON, is a valid template.
     let files = [
         ("tokenizer_config.json", settings),
         ("chat_template.jinja", json!("new")),
@@ -221,9 +221,9 @@ fn unigram_ids_are_those_of_tokenizers(name: &str, is_comparable: impl Fn(&str) 
     assert_ids(&tokenizer, &read_json("hf-ids.json")[name], is_comparable);
 }
 
-/// kovar does as SentencePiece: tokens of the user's ("ab", "<user>") get the space before a text,
-/// and U+2581 in a text is a space. `tokenizers` cuts added tokens off first, and keeps the
-/// character.
+/// kovar follows SentencePiece: the space before a text is also added before user-defined tokens
+/// ("ab", "<user>"), and U+2581 in a text is a space. `tokenizers` splits at added tokens first,
+/// and keeps the character.
 #[test]
 fn unigram_ids_are_those_of_tokenizers_where_it_agrees_with_sentencepiece() {
     unigram_ids_are_those_of_tokenizers("unigram", |text| {
@@ -233,7 +233,7 @@ fn unigram_ids_are_those_of_tokenizers_where_it_agrees_with_sentencepiece() {
     });
 }
 
-/// `tokenizers` takes a byte token that is written out in a text for that byte.
+/// `tokenizers` encodes the text of a byte token as that byte.
 #[test]
 fn unigram_ids_with_byte_tokens_are_those_of_tokenizers() {
     unigram_ids_are_those_of_tokenizers("unigram-bytes", |text| !text.contains("<0x"));

@@ -1,5 +1,5 @@
-//! Models with random weights, as their authors write them, against the classes of transformers, in
-//! f32, and RWKV-7 against an f64 reference.
+//! Models with random weights, in their authors' file formats, against transformers in f32, and
+//! RWKV-7 against an f64 reference.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn rwkv7_gives_the_logits_of_the_reference() {
     logits_equal_the_golden("rwkv7-tiny");
 }
 
-/// Sizes that are no step's are padded, so that this also shows that padding changes no state.
+/// Sizes other than those of steps are padded, so this also shows that padding changes no state.
 #[test]
 fn steps_of_any_size_give_the_same_logits() {
     for name in ["llama-tiny", "rwkv7-tiny"] {
@@ -86,7 +86,7 @@ fn steps_of_any_size_give_the_same_logits() {
 }
 
 #[test]
-fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
+fn a_recurrent_model_returns_to_its_checkpoint_or_to_the_beginning() {
     let mut model = load(&data("rwkv7-tiny"), &exact());
     assert_eq!(model.context_len(), None);
     let (ids, _) = golden("rwkv7-tiny");
@@ -103,7 +103,7 @@ fn a_recurrent_model_goes_back_to_its_checkpoint_or_begins_anew() {
         model.eval(&ids[20..], LogitsOf::Last, &mut logits).unwrap();
         assert!(max_difference(&logits, last) < 1e-5);
     }
-    // The last token has to be evaluated again, and a token before the checkpoint isn't there.
+    // The last token must be evaluated again, and tokens before the checkpoint cannot be restored.
     assert_eq!(model.keep_prefix(&ids), 20);
     assert_eq!(model.keep_prefix(&ids[..10]), 0);
     model.eval(&ids, LogitsOf::Last, &mut logits).unwrap();

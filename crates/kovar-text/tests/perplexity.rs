@@ -1,4 +1,4 @@
-//! Perplexity against its definition, and what the types of quantisation cost of it.
+//! Perplexity against its definition, and the loss of each quantised type.
 
 mod common;
 
@@ -126,13 +126,13 @@ fn chunks_that_the_context_cannot_hold_are_refused() {
     assert!(matches!(error, PerplexityError::Eval(_)), "{error}");
 }
 
-/// What each type may multiply the perplexity of [`stories`] by, against the Q8_0 file decoded to
-/// F32, and what it was measured to (AVX-512, F32 cache, chunks of 256). So the loss of the Q8_0
-/// file itself is not in it, and matrices whose rows are not whole blocks of 256 have the type that
-/// a mix falls back to, as in every model of such widths.
+/// For each type, the allowed and the measured ratio of the perplexity of [`stories`] to that of
+/// the Q8_0 file decoded to F32 (AVX-512, F32 cache, chunks of 256). The loss of the Q8_0 file
+/// itself is not included. Matrices whose rows are not whole blocks of 256 have the fallback type
+/// of the mix, as in every model of such widths.
 ///
-/// The bounds are twice the excess that was measured, and at least 0.01 for types of 2 and 3 bits,
-/// 0.003 for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round
+/// The bounds allow twice the measured excess, and at least 0.01 for types of 2 and 3 bits, 0.003
+/// for those of 4 and 5 and 0.002 for more, because the products with 8-bit activations round
 /// differently from one instruction set to the next.
 const BOUNDS: &[(&str, f64, f64)] = &[
     // type, bound, measured

@@ -1,4 +1,4 @@
-//! Models on several CPU devices, each of which refuses the memory of the others.
+//! Models on several CPU devices, each of which rejects the memory of the others.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn device(n: usize) -> DeviceId {
     DeviceId::all(3).nth(n).unwrap()
 }
 
-/// A placement by name: a number of devices and which storages are where.
+/// Placements: a name, the number of devices, and the homes of the storages.
 fn placements(n_layers: usize) -> Vec<(&'static str, usize, Homes)> {
     let first = || Homes::all_on(device(0));
     let alternate = (0..n_layers).fold(first(), |homes, layer| {
@@ -42,7 +42,7 @@ fn placements(n_layers: usize) -> Vec<(&'static str, usize, Homes)> {
     let cache = first()
         .pin("blk.*.cache.*", device(1))
         .pin("blk.*.attn_output*", device(2));
-    // A tensor here, a tensor there.
+    // Tensors alternate between devices.
     let tensors = [
         "attn_q",
         "attn_k",
@@ -70,7 +70,7 @@ fn placements(n_layers: usize) -> Vec<(&'static str, usize, Homes)> {
     ]
 }
 
-/// Tokens that follow a prompt, greedily, and the last logits.
+/// The greedy tokens after a prompt, and the last logits.
 fn greedy(model: &mut Model, prompt: &[u32], n: usize) -> (Vec<u32>, Vec<f32>) {
     let (mut ids, mut logits) = (prompt.to_vec(), Vec::new());
     model.eval(prompt, LogitsOf::Last, &mut logits).unwrap();
@@ -91,7 +91,8 @@ fn load(path: &Path, n_devices: usize, homes: Homes) -> Model {
     Model::load(Gguf::open(path).unwrap(), devices(n_devices), &options).unwrap()
 }
 
-/// Layers streamed to the second of two devices give what layers streamed on one device do.
+/// Layers streamed to the second of two devices give the same results as layers streamed on one
+/// device.
 fn streamed_layers_agree(path: &Path, prompt: &[u32], n: usize) -> Vec<u32> {
     let streamed = |to| {
         Homes::all_on(device(0))
@@ -145,7 +146,7 @@ fn a_recurrent_model_s_states_move_with_its_layers() {
     let alternate = (0..6).fold(Homes::all_on(device(0)), |homes, layer| {
         homes.pin(&format!("blk.{layer}.*"), device(layer % 2))
     });
-    // The weights of the mixing on another device than the state that it updates.
+    // The mixing weights are on another device than the state that they update.
     let mixing = Homes::all_on(device(0)).pin("blk.*.time_mix_*", device(1));
     for homes in [alternate, mixing] {
         let mut model = load(&path, 2, homes);
@@ -203,8 +204,8 @@ fn layers_that_exceed_a_budget_go_to_the_next_device() {
 fn a_story_is_the_same_when_layers_are_streamed_through_two_slots() {
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     let found = streamed_layers_agree(&model, &PROMPT, 16);
-    // Streamed weights are multiplied as the file has them, with other rounding than the prepared
-    // forms; that changes no token of this text.
+    // Streamed weights are multiplied in the form of the file, which rounds differently from the
+    // prepared forms; no token of this text changes.
     let mut resident = load(&model, 1, Homes::all_on(device(0)));
     assert_eq!(found, greedy(&mut resident, &PROMPT, 16).0);
 }
@@ -239,7 +240,7 @@ fn a_prompt_in_micro_batches_is_the_same_on_two_devices() {
     assert_eq!(found[0], found[1]);
 }
 
-/// A long text that repeats itself.
+/// A long repetitive text.
 fn long_text(n: usize) -> Vec<u32> {
     PROMPT.into_iter().cycle().take(n).collect()
 }
@@ -280,7 +281,7 @@ fn streamed_weights_cross_once_for_all_micro_batches_of_a_long_prompt() {
         assert!(weights > 50, "{path}");
         assert_eq!(uploads, weights, "{path}");
 
-        // Step by step, with the weights crossing in each.
+        // In short steps, each of which uploads the weights.
         let mut stepped = load_streamed(&repository(path), Homes::all_on(device(0)));
         let mut all = Vec::new();
         stepped.eval(&text, LogitsOf::All, &mut all).unwrap();
@@ -294,7 +295,7 @@ fn streamed_weights_cross_once_for_all_micro_batches_of_a_long_prompt() {
             assert_eq!(last, all, "{path}");
         }
 
-        // Another length takes the place of the first.
+        // The step of another length replaces the first.
         model.eval(&text[..77], LogitsOf::Last, &mut last).unwrap();
         stepped.eval(&text[..77], LogitsOf::All, &mut all).unwrap();
         assert_eq!(last, row(&all), "{path}");
@@ -304,7 +305,7 @@ fn streamed_weights_cross_once_for_all_micro_batches_of_a_long_prompt() {
 }
 
 #[test]
-fn a_long_step_that_a_budget_has_no_room_for_goes_in_short_ones() {
+fn a_long_step_that_exceeds_a_budget_is_split_into_short_ones() {
     let path = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
     let bytes = |n_tokens| {
         let options = ModelOptions {

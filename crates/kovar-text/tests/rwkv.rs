@@ -1,4 +1,4 @@
-//! RWKV-7 from the files of its authors: safetensors and the World vocabulary.
+//! RWKV-7 from its authors' files: safetensors and the World vocabulary.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn the_files_of_a_model_are_its_weights_and_vocabulary() {
 }
 
 #[test]
-fn the_longest_token_is_taken_again_and_again() {
+fn each_token_is_the_longest_match() {
     let tokenizer = tokenizer();
     let plain = EncodeOptions::default();
     for (text, ids) in [
@@ -79,7 +79,7 @@ fn the_longest_token_is_taken_again_and_again() {
         ("\r\n \n", &[31, 32]),
         ("it's'\"'", &[41, 33, 5]),
         ("é日\u{200b}\\", &[34, 38, 37, 10]),
-        // Another character of the same first bytes as `日`.
+        // Another character with the same first bytes as `日`.
         ("旦", &[35]),
     ] {
         let found = tokenizer.encode(text, plain).unwrap();
@@ -105,10 +105,10 @@ fn tokens_come_back_as_their_bytes() {
     assert_eq!(tokenizer.token_bytes(29).unwrap(), b"\xff");
 }
 
-/// In files for llama.cpp the token that ends texts has a spelling. The vocabulary of the authors
-/// has none, so no text makes it.
+/// In files for llama.cpp, the end token has a text. In the authors' vocabulary it has none, so no
+/// text is encoded to it.
 #[test]
-fn the_end_of_a_text_is_no_text() {
+fn no_text_is_encoded_to_the_end_token() {
     let tokenizer = tokenizer();
     assert_eq!(tokenizer.token_type(0), Some(TokenType::Control));
     let ids = tokenizer.encode("<s>", EncodeOptions::default()).unwrap();

@@ -1,10 +1,10 @@
-//! What samplers choose, how often, and that they choose it again.
+//! The tokens that samplers draw, their frequencies, and their reproducibility.
 
 use kovar_text::sampler::Mirostat;
 use kovar_text::{Sampler, SamplerError, SamplerParams};
 use proptest::prelude::*;
 
-/// All stages off but the draw itself.
+/// All stages off except the draw.
 fn plain() -> SamplerParams {
     SamplerParams {
         temperature: 1.0,
@@ -88,7 +88,7 @@ fn temperature_raises_probabilities_to_its_inverse() {
 }
 
 #[test]
-fn top_k_keeps_the_k_likeliest() {
+fn top_k_keeps_the_k_most_likely() {
     let params = SamplerParams {
         top_k: 3,
         ..plain()
@@ -106,7 +106,7 @@ fn top_p_keeps_the_token_that_reaches_the_sum() {
 }
 
 #[test]
-fn min_p_keeps_a_share_of_the_likeliest() {
+fn min_p_keeps_tokens_above_a_fraction_of_the_most_likely() {
     let params = SamplerParams {
         min_p: 0.2,
         ..plain()
@@ -116,7 +116,7 @@ fn min_p_keeps_a_share_of_the_likeliest() {
 
 #[test]
 fn top_p_counts_what_top_k_left() {
-    // Of 0.8 that three tokens share, 0.65 is 81 %.
+    // Three tokens have 0.8 together, of which 0.65 is 81 %.
     let params = SamplerParams {
         top_k: 3,
         top_p: 0.8,
@@ -167,7 +167,7 @@ fn top_p_finds_a_nucleus_of_thousands() {
 }
 
 #[test]
-fn a_seed_chooses_the_same_tokens_for_ever() {
+fn a_seed_always_draws_the_same_tokens() {
     let params = SamplerParams {
         seed: Some(42),
         ..plain()
@@ -179,7 +179,7 @@ fn a_seed_chooses_the_same_tokens_for_ever() {
             .collect()
     };
     let first = draw();
-    // Recorded once; a change here breaks every seed that users have kept.
+    // Recorded once; a change here breaks every seed that users have saved.
     assert_eq!(first, RECORDED);
     assert_ne!(draw(), first);
     sampler.reset();
@@ -195,7 +195,7 @@ const RECORDED: [u32; 24] = [
 ];
 
 #[test]
-fn without_a_seed_one_is_drawn_and_told() {
+fn without_a_seed_one_is_drawn_and_reported() {
     let params = SamplerParams {
         seed: None,
         ..plain()
@@ -323,7 +323,7 @@ fn parameters_out_of_range_are_named() {
 
 proptest! {
     #[test]
-    fn whatever_is_chosen_may_be_chosen(
+    fn only_allowed_tokens_are_drawn(
         logits in prop::collection::vec(
             prop_oneof![8 => -20.0f32..20.0, 1 => Just(f32::NAN), 1 => Just(f32::NEG_INFINITY), 1 => any::<f32>()],
             0..400,

@@ -1,5 +1,4 @@
-//! Each stage of the sampler against its definition, written plainly in f64, over random
-//! distributions.
+//! Each stage of the sampler against its definition in plain f64 code, over random distributions.
 
 mod common;
 
@@ -11,7 +10,7 @@ use kovar_text::sampler::{DEFAULT_BREAKERS, Mirostat, breaker_tokens, text_bias}
 use kovar_text::{Sampler, SamplerParams, Tokenizer, TokenizerSpec};
 use proptest::prelude::*;
 
-/// All stages off but the draw itself.
+/// All stages off except the draw.
 fn plain() -> SamplerParams {
     SamplerParams {
         temperature: 1.0,
@@ -29,7 +28,7 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / total).collect()
 }
 
-/// Ids by falling probability.
+/// Ids by descending probability.
 fn ranked(p: &[f64]) -> Vec<usize> {
     let mut ids: Vec<usize> = (0..p.len()).collect();
     ids.sort_by(|&a, &b| p[b].total_cmp(&p[a]).then(a.cmp(&b)));
@@ -45,8 +44,8 @@ fn counts(params: &SamplerParams, logits: &[f32], draws: usize) -> Vec<usize> {
     counts
 }
 
-/// Draws follow `expected` (which adds up to 1): nothing impossible comes up, and Pearson's
-/// statistic stays far below what a wrong distribution gives.
+/// Asserts that draws follow `expected`, which adds up to 1: impossible tokens are never drawn, and
+/// Pearson's statistic is far below that of a wrong distribution.
 fn assert_follows(counts: &[usize], expected: &[f64]) {
     let draws = counts.iter().sum::<usize>() as f64;
     let (mut statistic, mut degrees) = (0.0, -1.0);
@@ -121,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn xtc_drops_the_likely_tokens_but_the_last_as_often_as_it_is_told(
+    fn xtc_drops_the_likely_tokens_but_the_last_with_its_probability(
         logits in distribution(),
         xtc_probability in 0.0f32..=1.0,
         xtc_threshold in 0.01f32..0.6,
@@ -142,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn mirostat_keeps_what_its_bound_allows_and_moves_it_by_the_error(
+    fn mirostat_keeps_tokens_within_its_bound_and_corrects_it_by_the_error(
         logits in prop::collection::vec(-6.0f32..6.0, 2..150),
         version in prop_oneof![Just(Mirostat::V1), Just(Mirostat::V2)],
         mirostat_tau in 0.5f32..6.0,
@@ -152,7 +151,7 @@ proptest! {
     ) {
         let params = SamplerParams {
             mirostat: version, mirostat_tau, mirostat_eta, temperature, seed: Some(seed),
-            // Not taken notice of.
+            // Ignored.
             top_k: 1,
             ..plain()
         };
@@ -182,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn dry_takes_most_from_tokens_that_continue_the_longest_repetition(
+    fn dry_penalises_tokens_that_continue_the_longest_repetition_most(
         text in prop::collection::vec(0u32..4, 0..40),
         dry_multiplier in 0.1f32..2.0,
         dry_base in 1.0f32..3.0,
@@ -217,7 +216,8 @@ proptest! {
     }
 }
 
-/// How many tokens Mirostat 1 keeps: the paper's estimates, from the likeliest hundred.
+/// The number of tokens that Mirostat 1 keeps: the paper's estimate from the hundred most likely
+/// tokens.
 fn zipf_count(p: &[f64], ranked: &[usize], mu: f64) -> usize {
     let (mut products, mut squares) = (0.0, 0.0);
     for i in 0..ranked.len().min(100) - 1 {
@@ -232,11 +232,11 @@ fn zipf_count(p: &[f64], ranked: &[usize], mu: f64) -> usize {
     (k as usize).max(1)
 }
 
-/// By token, the length of the longest sequence at the end of `window` that stands before an
-/// earlier occurrence of the token too, and is not cut by a breaker.
+/// By token, the length of the longest sequence without a breaker that both ends `window` and
+/// precedes an earlier occurrence of the token.
 fn repeated(window: &[u32], allowed: usize, breakers: &[Vec<u32>]) -> BTreeMap<u32, usize> {
-    // Breakers are looked for from the end; the first that begins there counts, the longest of
-    // several.
+    // Breakers are searched from the end; the first that begins at a position counts, the longest
+    // of several.
     let starts = (0..window.len()).rev().find_map(|at| {
         let here = breakers.iter().filter(|b| window[at..].starts_with(b));
         here.map(|b| at + b.len()).max()
@@ -259,8 +259,8 @@ fn repeated(window: &[u32], allowed: usize, breakers: &[Vec<u32>]) -> BTreeMap<u
 }
 
 #[test]
-fn mirostat_holds_the_surprise_near_its_target() {
-    // Zipf's law over 2000 tokens: a surprise of 7.9 bits if nothing is left out.
+fn mirostat_keeps_the_surprise_near_its_target() {
+    // Zipf's law over 2000 tokens: a surprise of 7.9 bits if no token is dropped.
     let logits: Vec<f32> = (1..=2000).map(|rank| -(rank as f32).ln()).collect();
     for mirostat in [Mirostat::V1, Mirostat::V2] {
         for mirostat_tau in [2.0, 4.0, 6.0] {
@@ -274,8 +274,8 @@ fn mirostat_holds_the_surprise_near_its_target() {
             for _ in 0..4000 {
                 drawn[sampler.sample(&mut logits.clone()).unwrap() as usize] += 1;
             }
-            // The bound settles, and with it how many tokens are kept. It sways a little, so that
-            // the surprise among all that were ever kept is only near the target.
+            // The bound and the number of kept tokens converge. They vary a little, so the surprise
+            // over all tokens that were ever kept is only near the target.
             let kept = 1 + drawn.iter().rposition(|&count| count > 0).unwrap();
             assert!(kept < logits.len(), "{mirostat:?} {mirostat_tau}: {kept}");
             let p = softmax(&logits[..kept]);
@@ -333,7 +333,7 @@ fn story_tokenizer() -> Tokenizer {
 }
 
 #[test]
-fn breakers_are_the_tokens_that_hold_or_begin_them() {
+fn breakers_are_the_tokens_that_contain_or_begin_them() {
     let tokenizer = story_tokenizer();
     let sequences = breaker_tokens(&tokenizer, DEFAULT_BREAKERS).unwrap();
     for id in 0..tokenizer.vocab_len() as u32 {

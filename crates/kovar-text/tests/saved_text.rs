@@ -66,11 +66,11 @@ fn a_restored_context_continues_bit_for_bit() {
             let mut logits = Vec::new();
             model.eval(&ids[..20], LogitsOf::Last, &mut logits).unwrap();
             one_by_one(&mut model, &ids[20..30]);
-            // The last token of the text is chosen and not evaluated yet.
+            // The last token of the text is sampled but not evaluated yet.
             model.save_text(&path, &text(&ids[..31])).unwrap();
             let expected = one_by_one(&mut model, &ids[30..]);
 
-            // A context of another size is no other model.
+            // The same model with another context size.
             let mut other = tiny(name, &options(60));
             other.eval(&[3; 7], LogitsOf::Last, &mut logits).unwrap();
             assert_eq!(other.restore_text(&path).unwrap(), text(&ids[..31]));
@@ -354,7 +354,7 @@ fn files_that_are_no_saved_texts_are_refused() {
 }
 
 #[test]
-fn damage_is_found_wherever_it_is() {
+fn damage_is_found_at_any_position() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     let tokens = ids(9);
@@ -374,7 +374,7 @@ fn damage_is_found_wherever_it_is() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x14;
             fs::write(&path, &damaged).unwrap();
-            // Between tensors there is padding, which means nothing.
+            // Changes of the padding between tensors have no effect.
             if let Ok(restored) = model.restore_text(&path) {
                 assert_eq!(restored, text(&tokens), "{name}: byte {at}");
             }
@@ -400,7 +400,7 @@ fn a_saved_text_that_cannot_be_written_leaves_the_old_one() {
     let mut logits = Vec::new();
     model.eval(&[5], LogitsOf::Last, &mut logits).unwrap();
     let tokens = model.tokens().to_vec();
-    // A file is no folder.
+    // A file cannot be a folder.
     let error = model.save_text(&path.join("inside"), &text(&tokens));
     let error = error.unwrap_err();
     assert!(matches!(error, SavedTextError::Write { .. }), "{error:?}");

@@ -24,7 +24,8 @@ fn a_chat_model_knows_the_capital_of_france_and_keeps_the_conversation() {
         ..GenerateOptions::default()
     };
     let mut streamed = String::new();
-    // With the template's own system turn this 4-bit file answers otherwise, in llama.cpp as well.
+    // With the template's default system message this 4-bit file gives another answer, in llama.cpp
+    // as well.
     let mut messages = vec![
         Message::new("system", "You are a helpful assistant."),
         Message::new("user", "What is the capital of France?"),

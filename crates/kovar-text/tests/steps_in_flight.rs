@@ -30,7 +30,8 @@ fn device(n: usize) -> DeviceId {
     DeviceId::all(2).nth(n).unwrap()
 }
 
-/// Devices whose work runs late, each with a layer of the model, and what happens on their queues.
+/// Simulated devices that run their work late, with one layer of the model each, and the events on
+/// their queues.
 fn model(name: &str, n_devices: usize, faults: &[(usize, Fault)]) -> (Model, Events) {
     let events = Events::new();
     let devices = ["one", "two"].into_iter().take(n_devices).enumerate();
@@ -70,7 +71,7 @@ fn evaluated(model: &mut Model, tokens: &[u32]) -> Vec<f32> {
     logits
 }
 
-/// When something happened to the launch of a step.
+/// The index of an event of the launch of a step.
 fn launch(events: &[Event], device: &str, stage: Stage, step: usize) -> usize {
     let alike = |event: &Event| {
         event.device == device && event.call == Call::Launch && event.stage == stage

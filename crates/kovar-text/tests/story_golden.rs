@@ -27,8 +27,8 @@ struct Top {
     logits: Vec<f32>,
 }
 
-/// Holds the logits of the model at `path`, fed the tokens of the golden of the model `name`, to
-/// `bound`. A greedy token may differ only where two logits are nearer than both errors together.
+/// Checks the logits of the model at `path` for the golden tokens of the model `name`, within
+/// `bound`. A greedy token may differ only if two logits differ by less than both errors together.
 fn logits_stay_within(name: &str, path: &Path, bound: f32) -> f32 {
     let golden = std::fs::read(repository(&format!("models/{name}/golden.json"))).unwrap();
     let golden: Golden = serde_json::from_slice(&golden).unwrap();
@@ -62,12 +62,12 @@ fn logits_stay_within(name: &str, path: &Path, bound: f32) -> f32 {
     worst
 }
 
-/// The bound: in exact arithmetic on the decoded Q8_0 weights (the file with every tensor turned
-/// into F32, through this same test) the largest difference is 0.231, which is the weights' own
-/// rounding. Products round the activations to 8 bits in blocks of 32 as well. That rounding is
-/// independent of the weights' and grows with the ratio of a block's peak to its root mean square,
-/// which is about 2.3 for weights and up to twice that for the gated activations: 0.231 * sqrt(1 +
-/// 2^2) = 0.52.
+/// The bound: in exact arithmetic on the decoded Q8_0 weights (measured by this test with every
+/// tensor converted to F32) the largest difference is 0.231, which is the weights' own rounding.
+/// Products round the activations to 8 bits in blocks of 32 as well. That rounding is independent
+/// of the weights' and grows with the ratio of a block's peak to its root mean square, which is
+/// about 2.3 for weights and up to twice that for the gated activations: 0.231 * sqrt(1 + 2^2) =
+/// 0.52.
 #[test]
 fn the_quantised_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/llama-story-6m/llama-story-6m-q8_0.gguf");
@@ -92,9 +92,9 @@ fn the_f16_story_model_of_rwkv7_gives_the_golden_logits_and_tokens() {
     println!("largest difference of a logit: {worst}");
 }
 
-/// The bound, as that of the Llama: the weights' own rounding makes a difference of 0.0581 at most,
-/// and squared units, like gated ones, have peaks of up to twice the ratio of weights': 0.0581 *
-/// sqrt(1 + 2^2) = 0.13.
+/// The bound, like the Llama's: the rounding of the weights alone gives a difference of at most
+/// 0.0581, and squared activations, like gated ones, have peaks of up to twice the ratio of
+/// weights: 0.0581 * sqrt(1 + 2^2) = 0.13.
 #[test]
 fn the_quantised_recurrent_demo_model_stays_within_the_error_of_its_quantisation() {
     let model = repository("models/rwkv7-story-6m/rwkv7-story-6m-q8_0.gguf");

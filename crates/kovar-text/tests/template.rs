@@ -1,4 +1,4 @@
-//! Templates of our own that use the constructs of those that come with models.
+//! Templates that use the constructs of those of real models.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -57,7 +57,7 @@ fn chatml_with_a_default_system_message() {
     );
 }
 
-/// In the manner of Llama 3's: slices, defaults, dates, trimmed text.
+/// Like Llama 3's: slices, defaults, dates, trimmed text.
 const HEADERS: &str = "\
 {{- bos_token }}
 {%- if not date_string is defined %}
@@ -89,7 +89,7 @@ const HEADERS: &str = "\
 {%- endif %}";
 
 #[test]
-fn headers_with_a_date_and_a_system_message_cut_off() {
+fn headers_with_a_date_and_a_separate_system_message() {
     let template = ChatTemplate::from_source(HEADERS)
         .unwrap()
         .with_time(UNIX_EPOCH + Duration::from_secs(1_735_689_599));
@@ -113,7 +113,7 @@ fn headers_with_a_date_and_a_system_message_cut_off() {
 }
 
 #[test]
-fn a_refusal_carries_the_templates_words() {
+fn a_rejection_carries_the_templates_message() {
     let error = render(HEADERS, &[("narrator", "Once")]).unwrap_err();
     assert!(
         matches!(&error, TemplateError::Refused { message } if message == "Unknown role: narrator")
@@ -124,7 +124,7 @@ fn a_refusal_carries_the_templates_words() {
     );
 }
 
-/// In the manner of Qwen's: namespaces, reversed loops, string methods, macros.
+/// Like Qwen's: namespaces, reversed loops, string methods, macros.
 const NAMESPACES: &str = "\
 {%- macro turn(role, text) -%}
 <|im_start|>{{ role }}
@@ -176,7 +176,7 @@ fn thoughts_are_kept_after_the_last_question_only() {
 }
 
 #[test]
-fn blocks_take_their_own_lines_away() {
+fn blocks_remove_their_own_lines() {
     let source =
         "{% if true %}\n  {% set x = 1 %}\na\n{% endif %}\n  {# note #}\nb{{ x is defined }}\n";
     assert_eq!(render(source, &[]).unwrap(), "a\nbTrue");
@@ -256,7 +256,7 @@ fn hostile_templates_are_stopped() {
 }
 
 #[test]
-fn values_that_grow_in_few_steps_are_refused() {
+fn values_that_grow_quickly_are_refused() {
     let grown = |start: &str, step: &str, times: usize, end: &str| {
         format!(
             "{{% set ns = namespace(x={start}, y={start}) %}}{{% for i in range({times}) %}}{step}\
@@ -312,7 +312,7 @@ fn a_namespace_never_contains_itself() {
 }
 
 #[test]
-fn work_that_the_engine_does_not_count_is_given_up() {
+fn work_that_the_engine_does_not_count_is_stopped() {
     let list = "[[[[[0] * 9999] * 9999] * 9999] * 9999]";
     let error = render(&format!("{{{{ {list} == {list} }}}}"), &[]).unwrap_err();
     assert!(matches!(error, TemplateError::TooSlow { .. }), "{error:?}");

@@ -89,7 +89,7 @@ fn bad_tokens_are_named() {
 }
 
 #[test]
-fn tokens_that_texts_are_searched_for_have_a_bounded_length() {
+fn tokens_that_are_searched_for_have_a_bounded_length() {
     let long = |spec: &mut TokenizerSpec, token_type| {
         spec.tokens[7] = "x".repeat(1025);
         spec.token_types.as_mut().unwrap()[7] = token_type;
@@ -251,7 +251,7 @@ fn sentencepiece_without_byte_tokens_falls_back_to_unknown() {
 }
 
 #[test]
-fn bytes_without_a_token_are_left_out_with_a_warning() {
+fn bytes_without_a_token_are_omitted_with_a_warning() {
     let spec = TokenizerSpec {
         model: "gpt2".into(),
         pre: Some("gpt-2".into()),
@@ -335,7 +335,7 @@ static ROUND_TRIP: LazyLock<[Tokenizer; 2]> = LazyLock::new(|| {
 
 proptest! {
     #[test]
-    fn any_text_comes_back_from_its_ids(text in "(\\PC|[ \\t\\r\\n'0-9a-z]|<\\|im_end\\|>)*") {
+    fn any_text_is_recovered_from_its_ids(text in "(\\PC|[ \\t\\r\\n'0-9a-z]|<\\|im_end\\|>)*") {
         let [bpe, spm] = &*ROUND_TRIP;
         for (tokenizer, expected) in [(bpe, text.clone()), (spm, text.replace('\u{2581}', " "))] {
             for parse_special in [false, true] {

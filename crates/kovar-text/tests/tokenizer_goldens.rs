@@ -1,5 +1,4 @@
-//! Ids against llama.cpp's for strings that tokenizers get wrong; made by
-//! `scripts/goldens/tokenizer.py`.
+//! Ids of llama.cpp for strings that are hard to tokenize; made by `scripts/goldens/tokenizer.py`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Golden {
-    /// For each string the ids in each of [`MODES`].
+    /// For each string, the ids in each of [`MODES`].
     ids: Vec<[Vec<u32>; 4]>,
 }
 
@@ -75,7 +74,7 @@ fn assert_golden(spec: TokenizerSpec, golden: &str) {
     );
 }
 
-/// Every string comes back from its ids, but for U+2581, which is a space to SentencePiece.
+/// Every string is recovered from its ids, except for U+2581, which is a space to SentencePiece.
 fn assert_round_trip(spec: TokenizerSpec) {
     let is_spm = spec.model == "llama";
     let tokenizer = Tokenizer::from_spec(spec).unwrap();
@@ -195,7 +194,7 @@ fn smollm2_ids_are_those_of_llama_cpp() {
 }
 
 #[test]
-fn a_text_that_continues_another_has_no_space_put_before_it() {
+fn no_space_is_added_before_a_text_that_continues_another() {
     let tokenizer = Tokenizer::from_spec(spec(&data("tok-spm.gguf"))).unwrap();
     let begins = |text: &str| tokenizer.encode(text, EncodeOptions::default()).unwrap();
     let continues = |text: &str| {

@@ -71,7 +71,7 @@ fn begin_and_end_tokens_are_t5s() {
 }
 
 #[test]
-fn text_comes_back_but_for_the_space_before_it() {
+fn text_is_recovered_except_for_the_space_before_it() {
     let whole = tokenizer("tok-unigram-bytes.gguf");
     let options = DecodeOptions {
         render_special: true,
@@ -123,7 +123,7 @@ fn small(pieces: &[(&str, f32, i32)]) -> TokenizerSpec {
 
 proptest! {
     #[test]
-    fn the_cut_has_the_greatest_sum_of_scores(
+    fn the_pieces_have_the_greatest_sum_of_scores(
         scores in prop::collection::vec(-8.0f32..-0.5, 8),
         text in "[abc]{0,12}",
     ) {
@@ -131,7 +131,7 @@ proptest! {
         let spec: Vec<_> = pieces.iter().zip(&scores).map(|(&piece, &score)| (piece, score, 1)).collect();
         let tokenizer = Tokenizer::from_spec(small(&spec)).unwrap();
         let unknown = scores.iter().copied().fold(f32::MAX, f32::min) - 10.0;
-        // By position, the best sum: each way in turn.
+        // By position, the best sum, by trying all ways.
         let mut best = vec![f64::NEG_INFINITY; text.len() + 1];
         best[0] = 0.0;
         for at in 0..text.len() {
@@ -150,7 +150,7 @@ proptest! {
         let ids = tokenizer.encode(&text, EncodeOptions::default()).unwrap();
         let decoded = tokenizer.decode_lossy(&ids, DecodeOptions::default()).unwrap();
         let pieces_of = |ids: &[u32]| ids.iter().filter(|&&id| id != 2).count();
-        // Unknown tokens stand for several characters, so that their sum is found by what is left.
+        // An unknown token stands for several characters, so its score is computed from the rest.
         let known: f64 = ids.iter().filter(|&&id| id != 2).map(|&id| f64::from(scores[id as usize - 3])).sum();
         let lost = text.len() - decoded.len();
         let sum = known + f64::from(unknown) * lost as f64;

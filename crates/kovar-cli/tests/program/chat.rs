@@ -1,7 +1,7 @@
 use crate::{command, kovar, kovar_with_stdin, text};
 
 #[test]
-fn one_message_gets_one_answer_and_the_fall_back_is_named() {
+fn one_message_gets_one_answer_and_the_fallback_is_named() {
     let run = kovar(&["chat", "--temp", "0", "-n", "8", "Tell me a story."]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.trim().len() > 4, "{}", run.stdout);
@@ -96,13 +96,13 @@ fn the_system_text_comes_first() {
     assert!(tokens(&system) > tokens(&plain));
 }
 
-/// Needs the chat model that `scripts/test` fetches, named by `KOVAR_SMOLLM2`.
+/// Needs the chat model in `KOVAR_SMOLLM2`, which `scripts/test` downloads.
 #[test]
 #[ignore = "needs SmolLM2-135M-Instruct.Q4_1.gguf, named by KOVAR_SMOLLM2"]
 fn smollm2_knows_the_capital_of_france() {
     let file = std::env::var("KOVAR_SMOLLM2").expect("KOVAR_SMOLLM2 names the model file");
-    // With the template's own system text, "The" and "L" are so near that a quantised run may begin
-    // with either, as llama.cpp's does with "L".
+    // With the template's default system message, "The" and "L" are about equally likely, so a
+    // quantised run may begin with either; llama.cpp's begins with "L".
     let system = "Answer in one sentence.";
     let question = "What is the capital of France?";
     let args = [
@@ -150,19 +150,19 @@ fn ctrl_c_does_not_wait_for_a_template() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The model is loaded, so that Ctrl-C is taken over and the template comes next.
+    // The model is loaded, so the handler of Ctrl-C is installed and the template comes next.
     let loaded = lines.any(|line| line.unwrap().contains("context"));
     assert!(loaded);
     let pid = child.id().to_string();
     let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(killed.success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    // Code 1 would be the template's own limit.
+    // Code 1 would be the template's time limit.
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
 }
 
 #[test]
-fn the_seed_of_an_answer_is_told() {
+fn the_seed_of_an_answer_is_reported() {
     let run = kovar(&["chat", "-n", "2", "--seed", "77", "Hello"]);
     assert!(
         run.stderr.trim_end().ends_with(" seed 77"),

@@ -29,7 +29,7 @@ fn a_simd_level_is_forced() {
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
 #[test]
-fn rates_that_were_measured_once_are_shown() {
+fn cached_rates_are_shown() {
     let report = kovar(&["devices", "--json", "--rates", "fixed"]).json();
     let cpu = &report["devices"][0];
     let text = |name: &str| cpu[name].as_str().unwrap().to_owned();

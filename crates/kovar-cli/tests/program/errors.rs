@@ -138,7 +138,7 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
 }
 
 #[test]
-fn a_form_that_no_text_can_have_is_an_error_before_any_text() {
+fn an_unsatisfiable_constraint_is_an_error_before_any_text() {
     for (args, named) in [
         (["generate", "--regex", "(", "a"], "regular expression"),
         (
@@ -169,7 +169,7 @@ fn a_text_that_fails_midway_ends_its_line() {
 }
 
 #[test]
-fn names_in_a_file_cannot_steer_the_terminal() {
+fn names_in_a_file_cannot_control_the_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("escape.gguf");
     let mut writer = kovar::GgufWriter::new();
@@ -183,7 +183,7 @@ fn names_in_a_file_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn an_empty_text_is_bad_data_and_no_wrong_usage() {
+fn an_empty_text_is_bad_data_and_not_wrong_usage() {
     for (args, named) in [
         (["chat", " "], "the message is empty"),
         (["generate", ""], "the prompt is empty"),
@@ -194,7 +194,7 @@ fn an_empty_text_is_bad_data_and_no_wrong_usage() {
 }
 
 #[test]
-fn an_option_before_its_command_is_told_where_to_go() {
+fn the_error_of_an_option_before_its_command_says_where_it_belongs() {
     let message = kovar(&["-m", "model.gguf", "generate"]).failed(2);
     assert!(message.contains("follow the command"), "{message}");
     let message = kovar(&["-Z", "generate"]).failed(2);
@@ -202,7 +202,7 @@ fn an_option_before_its_command_is_told_where_to_go() {
 }
 
 #[test]
-fn a_log_variable_that_makes_no_sense_is_warned_of() {
+fn an_invalid_log_variable_is_warned_about() {
     let output = command(&["generate", "-n", "1"])
         .env("KOVAR_LOG", "!!!")
         .output()
@@ -213,7 +213,7 @@ fn a_log_variable_that_makes_no_sense_is_warned_of() {
 }
 
 #[test]
-fn more_threads_than_cores_are_warned_of() {
+fn more_threads_than_cores_are_warned_about() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let warns = |threads: usize| {
         let run = kovar(&["devices", "--rates", "fixed", "-t", &threads.to_string()]);

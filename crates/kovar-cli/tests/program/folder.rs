@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::{kovar, repository_file, text};
 
-/// A small model of random weights with a tokenizer of printable ASCII, in `name` of a new folder.
+/// A small model with random weights and a tokenizer of printable ASCII, in the folder `name` of a
+/// new folder.
 fn model_folder(name: impl AsRef<Path>) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(name);
@@ -57,7 +58,7 @@ fn every_command_takes_a_folder() {
 }
 
 #[test]
-fn no_file_of_the_source_is_replaced_by_what_is_made_of_it() {
+fn no_file_of_the_source_is_overwritten_by_its_conversion() {
     let (dir, folder) = model_folder("model");
     let whole = dir.path().join("whole.gguf");
     let quantize = ["quantize", "-q", "-t", "F16", "--force"];
@@ -127,7 +128,7 @@ fn a_folder_becomes_a_file_and_a_split_file_that_write_the_same() {
     assert!(message.contains("--force"), "{message}");
     let sizes = ["--split-max-size", "200k", "--force", "-q"];
     quantize(&sizes).ok();
-    // Parts are read as a whole, so that they can be joined.
+    // Split files are read as one model, so they can be joined.
     let whole = dir.path().join("whole.gguf");
     kovar(&["quantize", text(&parts[0]), text(&whole), "-t", "F32"]).ok();
     assert_eq!(fs::read(&whole).unwrap(), fs::read(&out).unwrap());
@@ -139,7 +140,7 @@ fn a_folder_becomes_a_file_and_a_split_file_that_write_the_same() {
 }
 
 #[test]
-fn a_folder_that_makes_no_model_is_not_converted() {
+fn a_folder_without_a_valid_model_is_not_converted() {
     let (dir, folder) = model_folder("model");
     let config = folder.join("config.json");
     let mut changed: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();

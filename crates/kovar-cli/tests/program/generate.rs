@@ -3,8 +3,8 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use crate::{Golden, command, goldens_of, ids, kovar, kovar_with_stdin};
 
-/// How far apart two logits may be for the rounding of weights and activations to 8 bits to swap
-/// them.
+/// The maximum difference of two logits whose order 8-bit rounding of weights and activations may
+/// swap.
 const NEAR_TIE: f64 = 0.05;
 
 #[test]
@@ -20,8 +20,8 @@ fn greedy_texts_of_the_demo_models_follow_the_reference_up_to_near_ties() {
     }
 }
 
-/// Whether the greedy text of `model` is the golden's to the end. If not, the golden's token must
-/// be a near tie.
+/// Whether the greedy text of `model` equals the golden text. If not, the first different token
+/// must be a near tie.
 fn follows(model: &str, golden: &Golden) -> bool {
     let base = ["generate", "-m", model, "--temp", "0", "-n", "64", "--json"];
     let report = kovar(&[&base[..], &[&golden.prompt]].concat()).json();
@@ -240,7 +240,7 @@ fn sigterm_has_its_default_effect() {
     use std::os::unix::process::ExitStatusExt;
     let (mut child, _stdout, _) = started(&["--ctx", "100000"], 20);
     signal(&child, "-TERM");
-    // A shell gives this as exit code 128 + 15.
+    // A shell reports this as exit code 128 + 15.
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
 
@@ -365,6 +365,6 @@ fn a_model_whose_end_is_ignored_never_writes_its_end_token() {
     assert_ne!(report["finish_reason"], "end");
     let made = ids(&report["tokens"]);
     assert!(made.len() > ids(&ended["tokens"]).len());
-    // The story model ends texts by its tokens 0 to 2.
+    // The story model ends texts with its tokens 0 to 2.
     assert!(made.iter().all(|&id| id > 2), "{made:?}");
 }

@@ -1,4 +1,4 @@
-//! The program on a GPU. `scripts/test` installs a software one where there is none.
+//! The program on a GPU. `scripts/test` installs a software GPU if there is none.
 
 use crate::{Run, command, demo_file, kovar, text};
 
@@ -6,7 +6,7 @@ const MIXED: [&str; 6] = [
     "--device", "gpu0,cpu", "--rates", "fixed", "--policy", "gpu",
 ];
 
-/// Runs the program, which has to find a GPU.
+/// Runs the program, which must find a GPU.
 fn on_gpu(args: &[&str]) -> Run {
     let run = kovar(args);
     assert!(
@@ -30,7 +30,7 @@ fn ids(text: &str) -> String {
 }
 
 #[test]
-fn gpus_are_listed_with_what_they_can_and_why_not() {
+fn gpus_are_listed_with_their_features_and_reasons() {
     let report = on_gpu(&["devices", "--json", "--rates", "fixed"]).json();
     let devices = report["devices"].as_array().unwrap();
     let ids: Vec<_> = devices.iter().map(|device| &device["id"]).collect();
@@ -95,7 +95,7 @@ fn a_model_runs_on_a_gpu_and_the_cpu() {
             text.ends_with("agree within their limits\n"),
             "{model}: {text}"
         );
-        // The same token, or one that is nearly as likely.
+        // The same token, or one of nearly the same probability.
         let ids = ids("Once upon a time");
         let logits = ["logits", "-m", model, "--last", "--json", "--ids", &ids];
         let last = |more: &[&str]| -> Vec<f64> {
@@ -174,7 +174,7 @@ fn layers_go_to_a_gpu_and_to_a_second_one() {
     ]
     .concat();
     let three = on_gpu(&three);
-    // A line for each of the plans of a step, not for each of the 14 products.
+    // One line per plan, not per product (there are 14).
     let reported = three.stderr.matches("matmul (node ").count();
     assert!((1..=4).contains(&reported), "{}", three.stderr);
     let others = "the same holds for 13 other pins";
@@ -186,7 +186,7 @@ fn layers_go_to_a_gpu_and_to_a_second_one() {
 }
 
 #[test]
-fn a_gpu_alone_is_told_to_lack_operations() {
+fn the_error_of_a_gpu_alone_names_the_missing_operations() {
     let error = on_gpu(&["generate", "a", "-n", "1", "--device", "gpu0"]).failed(1);
     assert!(
         error.contains("has no device: gpu0: no kernel of"),
@@ -282,7 +282,7 @@ fn bench_profiles_gpus_as_a_table_and_a_trace() {
     );
     let kernels = of_token["kernels"].as_array().unwrap();
     let norms = kernels.iter().find(|kernel| kernel["op"] == "rms_norm");
-    // Two of each of 8 layers, and the last.
+    // Two for each of 8 layers, and the last.
     assert_eq!(norms.unwrap()["dispatches"], 17, "{of_token}");
 
     for option in ["--profile", "--capture"] {
@@ -310,7 +310,7 @@ fn compiled_pipelines_are_kept_in_the_cache_folder() {
 #[test]
 fn without_a_driver_the_error_names_it() {
     let folder = tempfile::tempdir().unwrap();
-    // The loader then has no drivers to look for.
+    // The loader then finds no drivers.
     let missing = folder.path().join("none.json");
     let run = |args: &[&str]| -> Run {
         let mut run = command(args);
@@ -326,7 +326,7 @@ fn without_a_driver_the_error_names_it() {
 }
 
 #[test]
-fn a_gpu_alone_is_told_to_take_the_cpu_along() {
+fn the_error_of_a_gpu_alone_suggests_the_cpu() {
     let run = kovar(&["generate", "--device", "gpu0", "Once"]);
     assert_eq!(run.code, Some(1));
     let stderr = &run.stderr;

@@ -1,7 +1,7 @@
 use crate::{demo_file, kovar, text};
 
 #[test]
-fn inspect_tells_metadata_tensors_and_sizes() {
+fn inspect_shows_metadata_tensors_and_sizes() {
     let file = demo_file();
     let text = kovar(&["inspect", text(&file)]).ok();
     assert!(text.contains("general.architecture"), "{text}");

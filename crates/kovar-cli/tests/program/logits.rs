@@ -1,7 +1,7 @@
 use crate::{demo_file, goldens, kovar, list, repository_file, text};
 
-/// How far 8-bit weights and activations may move a logit. Over all positions of the golden file it
-/// is 0.35 to 0.45, by SIMD level.
+/// The maximum error of a logit due to 8-bit weights and activations. Over all positions of the
+/// golden file it is 0.35 to 0.45, depending on the SIMD level.
 const Q8_0_DISTANCE: f64 = 0.5;
 
 #[test]
@@ -14,7 +14,7 @@ fn logits_after_a_prompt_are_near_those_of_the_reference() {
         assert_eq!(positions.len(), golden.prompt_ids.len());
         let mut compared = 0;
         for (at, expected) in &golden.top_logits {
-            // The later positions of the golden file lie in the generated text.
+            // The later positions of the golden file are in the generated text.
             let Some(position) = positions.get(*at) else {
                 continue;
             };
@@ -81,7 +81,7 @@ fn tokens_that_do_not_exist_or_do_not_fit_are_errors() {
 }
 
 #[test]
-fn logits_that_are_no_numbers_are_no_json() {
+fn logits_that_are_not_finite_are_an_error_in_json() {
     let file = kovar::Gguf::open(demo_file()).unwrap();
     let mut writer = kovar::GgufWriter::with_alignment(file.alignment()).unwrap();
     for (key, value) in file.metadata().iter() {

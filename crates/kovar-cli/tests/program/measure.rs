@@ -19,7 +19,7 @@ fn bench_gives_a_mean_a_spread_and_the_share_of_the_bandwidth() {
 }
 
 #[test]
-fn test_ops_holds_an_operation_against_the_reference() {
+fn test_ops_compares_an_operation_with_the_reference() {
     let report = kovar(&["test-ops", "--op", "scale", "--json"]).json();
     let cpu = &report["devices"][0];
     assert_eq!(cpu["device"], "cpu");

@@ -1,7 +1,7 @@
 use crate::{kovar, kovar_with_stdin, repository_file, text};
 
 #[test]
-fn the_perplexity_of_a_file_is_told_with_what_was_scored() {
+fn the_perplexity_of_a_file_is_reported_with_the_scored_tokens() {
     let stories = repository_file("crates/kovar-text/tests/data/stories.txt");
     let args = ["perplexity", "-f", text(&stories), "--ctx", "128", "--json"];
     let report = kovar(&args).json();
@@ -41,7 +41,7 @@ fn a_text_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn the_chunk_of_an_endless_context_is_no_option_without_effect() {
+fn the_chunk_of_an_unlimited_context_can_be_set() {
     let input = "Once upon a time there was a dog. ".repeat(8);
     let args = [
         "perplexity",

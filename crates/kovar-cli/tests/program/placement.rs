@@ -3,7 +3,7 @@ use crate::kovar;
 const TWO: [&str; 4] = ["--device", "cpu,cpu:portable", "--rates", "fixed"];
 
 #[test]
-fn a_plan_tells_what_the_devices_are_asked_for() {
+fn a_plan_shows_the_memory_of_the_devices() {
     let plan = kovar(&["plan", "--json", "--ctx", "64"]).json();
     let [cpu] = plan["devices"].as_array().unwrap().as_slice() else {
         panic!("{plan}");
@@ -25,7 +25,7 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
     assert_eq!(
         (bytes("upload_ring"), bytes("readback")),
         (0, 0),
-        "the CPU holds nothing for transfers"
+        "the CPU needs no memory for transfers"
     );
     let text = kovar(&["plan"]).ok();
     assert!(text.contains("outputs read back: 8.0 KiB\n"), "{text}");
@@ -37,7 +37,7 @@ fn a_plan_tells_what_the_devices_are_asked_for() {
 }
 
 #[test]
-fn fused_operations_are_told_and_give_the_same_text() {
+fn fused_operations_are_listed_and_give_the_same_text() {
     let plan = kovar(&["plan", "--json"]).json();
     let groups = |name: &str| {
         let mut fused = plan["fused"].as_array().unwrap().iter();
@@ -91,7 +91,7 @@ fn pins_and_budgets_share_a_model_between_devices() {
 }
 
 #[test]
-fn patterns_that_match_nothing_are_told_and_refused_by_strict() {
+fn patterns_that_match_nothing_are_warned_about_and_refused_by_strict() {
     let place = ["plan", "--place", "blk.77.*=cpu"];
     let stream = ["plan", "--stream=kv_*"];
     for (args, warning) in [
@@ -139,7 +139,7 @@ fn streamed_layers_take_little_memory() {
     let resident = kovar(&["plan", "--json"]).json();
     let total = |plan: &serde_json::Value| plan["devices"][0]["total"].as_u64().unwrap();
     assert!(total(&plan) < total(&resident), "{plan} {resident}");
-    // A long prompt does not take them across again for each of its parts.
+    // A long prompt does not upload them again for each micro-batch.
     let long = ["--tokens", "1500", "--ctx", "2048"];
     let long = kovar(&[&["plan", "--json", "--stream=blk.*"][..], &long].concat()).json();
     let crossing = |plan: &serde_json::Value| plan["uploaded_bytes"].as_u64().unwrap();
@@ -152,13 +152,13 @@ fn streamed_layers_take_little_memory() {
 }
 
 #[test]
-fn a_plan_counts_all_steps_that_are_asked_for() {
+fn a_plan_covers_all_requested_steps() {
     let plan = |args: &[&str]| kovar(&[&["plan", "--json"], args].concat()).json();
     let bytes = |plan: &serde_json::Value, name: &str| plan["devices"][0][name].as_u64().unwrap();
     let (one, long) = (plan(&[]), plan(&["--tokens", "256"]));
     assert!(bytes(&one, "activations") < bytes(&long, "activations"));
     let scored = plan(&["--tokens", "256", "--logits", "128"]);
-    // 128 rows of 2048 logits, and the hidden state besides.
+    // 128 rows of 2048 logits, and the hidden state.
     assert!(bytes(&scored, "activations") >= 4 * 128 * 2048);
     assert_eq!(scored["output_bytes"], 4 * 128 * 2048);
     assert_eq!(bytes(&scored, "weights"), bytes(&one, "weights"));
@@ -198,7 +198,7 @@ fn text_is_the_same_on_two_devices() {
 fn each_operation_is_explained() {
     let report = kovar(&["explain", "--json", "--node", "matmul*"]).json();
     let nodes = report["nodes"].as_array().unwrap();
-    // Besides, what works in place on the results of products.
+    // Also operations in place on the results of products.
     let products = nodes.iter().filter(|node| node["op"] == "matmul");
     assert_eq!(products.count(), 8 * 7 + 1);
     for node in nodes {

@@ -111,7 +111,7 @@ fn wrong_types_and_rules_are_wrong_usage() {
 }
 
 #[test]
-fn stdout_is_no_file_to_write_a_model_to() {
+fn a_model_cannot_be_written_to_stdout() {
     let error = kovar(&["quantize", "llama-stories", "-", "--type", "Q4_0"]).failed(2);
     assert!(error.contains("not stdout"), "{error}");
 }

@@ -54,7 +54,7 @@ fn a_conversation_continues_in_another_run() {
 }
 
 #[test]
-fn a_saved_text_that_does_not_fit_is_refused_and_stays() {
+fn a_saved_text_that_does_not_fit_is_refused_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("story");
     let base = ["generate", "--temp", "0", "-n", "4", "-q", "--saved"];
@@ -105,7 +105,7 @@ fn an_empty_saved_text_is_damaged() {
     assert_eq!(fs::read(&path).unwrap(), b"");
 }
 
-/// Runs the program where no file may grow beyond a few kilobytes.
+/// Runs the program with files limited to a few kilobytes.
 #[cfg(unix)]
 fn with_small_files(args: &[&str], input: &[u8]) -> crate::Run {
     use std::io::Write;
@@ -126,7 +126,7 @@ fn with_small_files(args: &[&str], input: &[u8]) -> crate::Run {
 
 #[cfg(unix)]
 #[test]
-fn what_was_made_is_reported_though_it_cannot_be_saved() {
+fn a_text_that_cannot_be_saved_is_still_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     let options = [
