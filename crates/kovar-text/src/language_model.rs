@@ -9,7 +9,7 @@ use kovar_formats::ModelFile;
 
 use crate::architecture::read_architecture;
 use crate::generate::{GenerateError, GenerateOptions, Generation, Progress, generate};
-use crate::model::{LoadError, Model, ModelOptions, SavedText, SavedTextError, check_place};
+use crate::model::{LoadError, Model, ModelOptions, SavedText, SavedTextError, check_writable};
 use crate::sampler::{Sampler, SamplerError, SamplerParams};
 use crate::template::{ChatTemplate, Message, RenderOptions, TemplateError};
 use crate::tokenizer::{EncodeOptions, Tokenizer, TokenizerError, TokenizerSpec};
@@ -171,7 +171,7 @@ impl LanguageModel {
     /// # Errors
     /// [`SavedTextError::Write`]
     pub fn check_saved_path(path: impl AsRef<Path>) -> Result<(), SavedTextError> {
-        check_place(path.as_ref())
+        check_writable(path.as_ref())
     }
 
     /// Saves the last text and the state of the model after it to the file at `path`, with a `note`

@@ -27,7 +27,7 @@ use crate::architecture::{
 use crate::chunks::step_within;
 
 pub use forecast::ModelForecast;
-pub(crate) use saved_text::check_place;
+pub(crate) use saved_text::check_writable;
 pub use saved_text::{SavedText, SavedTextError};
 
 use snapshot::StateBytes;

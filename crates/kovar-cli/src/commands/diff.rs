@@ -97,7 +97,7 @@ struct Difference {
 type Written = HashMap<usize, Vec<Vec<u8>>>;
 
 /// Inspects a node of a segment after its run.
-type Look<'l> = dyn FnMut(&Evaluated<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
+type Look<'l> = dyn FnMut(&ObservedSegment<'_>, NodeRef<'_>) -> anyhow::Result<()> + 'l;
 
 impl Diff {
     /// Runs the command.
@@ -230,7 +230,7 @@ fn observe(
 }
 
 /// The index of the only node of an observed segment.
-fn index_of(evaluated: &Evaluated<'_>) -> anyhow::Result<usize> {
+fn index_of(evaluated: &ObservedSegment<'_>) -> anyhow::Result<usize> {
     let node = evaluated.nodes().first().map(|id| id.index());
     node.context("a segment has no operation")
 }

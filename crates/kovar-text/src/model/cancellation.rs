@@ -24,7 +24,7 @@ impl<'g> Cancellation<'g> {
     }
 
     /// Called after each queued segment.
-    pub(super) fn check(&mut self, evaluated: &Evaluated<'_>) -> ControlFlow<()> {
+    pub(super) fn check(&mut self, evaluated: &ObservedSegment<'_>) -> ControlFlow<()> {
         if (self.go_on)().is_break() {
             return ControlFlow::Break(());
         }

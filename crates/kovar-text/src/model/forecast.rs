@@ -20,7 +20,7 @@ pub struct ModelForecast {
     /// Its plan.
     pub plan: Forecast,
     /// The memory of all steps together, by device, without the programs' own memory.
-    pub held: Vec<DeviceUse>,
+    pub held: Vec<DeviceUsage>,
     /// The lower bound of the activation memory of the steps, in bytes, by device.
     pub arena_lower_bounds: Vec<usize>,
     /// The estimated memory of the programs themselves, in bytes, by device.
@@ -87,7 +87,7 @@ impl Model {
             rest = rest.saturating_sub(shape.n_tokens);
         }
         let first = first.unwrap_or(DECODE);
-        let mut foresight = Foresight::new(&self.session).map_err(StepError::from)?;
+        let mut forecaster = Forecaster::new(&self.session).map_err(StepError::from)?;
         let mut found = None;
         let mut held = Vec::new();
         let mut arena_lower_bounds = vec![0; self.session.devices().len()];
@@ -95,8 +95,8 @@ impl Model {
         let mut output_bytes = 0;
         for shape in shapes {
             let graph = self.graph(shape)?;
-            let plan = match foresight.add(&graph.graph, &self.policy_of(&graph, shape)) {
-                Ok(plan) if !(plan.is_crowded && graph.micro_batches.len() > 1) => plan,
+            let plan = match forecaster.add(&graph.graph, &self.policy_of(&graph, shape)) {
+                Ok(plan) if !(plan.is_spilled && graph.micro_batches.len() > 1) => plan,
                 Err(error) if graph.micro_batches.len() <= 1 || !is_too_large(&error) => {
                     return Err(StepError::from(error).into());
                 }

@@ -455,8 +455,8 @@ fn read(metadata: &Metadata) -> Result<(Header, Option<u64>), MetadataError> {
 }
 
 /// Checks whether a text can be saved at `path`.
-pub(crate) fn check_place(path: &Path) -> Result<(), SavedTextError> {
-    GgufWriter::check_place(path).map_err(|source| SavedTextError::Write {
+pub(crate) fn check_writable(path: &Path) -> Result<(), SavedTextError> {
+    GgufWriter::check_writable(path).map_err(|source| SavedTextError::Write {
         path: path.to_owned(),
         source,
     })
