@@ -102,7 +102,6 @@ impl RunArgs {
 }
 
 /// The dtypes that a cache may have.
-const CACHE_TYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::Q8_0];
 
 /// Parses the number type of cached keys and values.
 pub fn cache_type(name: &str) -> Result<DType, String> {
