@@ -101,8 +101,6 @@ impl RunArgs {
     }
 }
 
-/// The dtypes that a cache may have.
-
 /// Parses the number type of cached keys and values.
 pub fn cache_type(name: &str) -> Result<DType, String> {
     let dtype = name.parse::<DType>().ok();
