@@ -1,6 +1,9 @@
-//! Backend compilation: binds the storages to memory and compiles each segment.
+//! Backend compilation: compiles each segment, and binds it to memory.
+
+use std::sync::Arc;
 
 use kovar_core::Graph;
+use kovar_core::backend::Kernel;
 
 use super::error::CompileError;
 use crate::passes::Passes;
@@ -8,27 +11,49 @@ use crate::run::{Bound, backend, wait_until_idle};
 use crate::schedule::fusion::backend_segment;
 use crate::session::{RunState, SessionCore, SessionError};
 
-/// Prepares weights, makes states, grows the arenas and compiles the segments. An error is returned
-/// here and reaches no later run.
+/// Compiles the segments for their devices.
+pub(super) fn compile_segments(
+    session: &SessionCore,
+    graph: &Graph,
+    passes: &Passes,
+) -> Result<Vec<Arc<dyn Kernel>>, CompileError> {
+    let segments = passes.schedule.segments.iter();
+    let kernels = segments.map(|segment| {
+        let device = backend(&session.devices, segment.device)?;
+        Ok(device.compile(backend_segment(graph, segment))?)
+    });
+    idle_if_failed(session, kernels.collect())
+}
+
+/// Prepares weights, makes states, grows the arenas and binds the kernels of the segments.
 pub(super) fn link(
     session: &SessionCore,
     state: &mut RunState,
     graph: &Graph,
     passes: &Passes,
+    kernels: &[Arc<dyn Kernel>],
 ) -> Result<Bound, CompileError> {
-    let bound = bind_and_compile(session, state, graph, passes);
-    if bound.is_err() {
-        // The first error is reported; later ones must not reach the next run.
-        let _ = wait_until_idle(&session.devices);
-    }
-    bound
+    idle_if_failed(session, bind(session, state, graph, passes, kernels))
 }
 
-fn bind_and_compile(
+/// After a failure, waits for all devices: the first error is returned, and later ones must not reach
+/// the next run.
+fn idle_if_failed<T>(
+    session: &SessionCore,
+    outcome: Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    if outcome.is_err() {
+        let _ = wait_until_idle(&session.devices);
+    }
+    outcome
+}
+
+fn bind(
     session: &SessionCore,
     state: &mut RunState,
     graph: &Graph,
     passes: &Passes,
+    kernels: &[Arc<dyn Kernel>],
 ) -> Result<Bound, CompileError> {
     let segments = &passes.schedule.segments;
     let _span = tracing::debug_span!("link", segments = segments.len()).entered();
@@ -62,10 +87,8 @@ fn bind_and_compile(
         };
         bound.uploads.push((host, binding));
     }
-    for segment in segments {
-        let device = backend(devices, segment.device)?;
-        let nodes = backend_segment(graph, segment);
-        let program = device.compile(nodes, bound.map(segment.device)?)?;
+    for (segment, kernel) in segments.iter().zip(kernels) {
+        let program = kernel.bind(bound.map(segment.device)?)?;
         bound.programs.push(program);
     }
     Ok(bound)

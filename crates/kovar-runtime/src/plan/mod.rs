@@ -14,6 +14,7 @@ mod outputs;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use kovar_core::backend::Kernel;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
 use crate::device::{DeviceId, Devices};
@@ -55,14 +56,19 @@ pub struct NodeKernel {
 }
 
 impl Plan {
-    fn new(session: &Arc<SessionCore>, graph: &Graph, passes: Passes, bound: Bound) -> Self {
-        let kernels = kernels(&passes, &bound);
-        let memory = memory(session, graph, &passes, &bound);
+    fn new(
+        session: &Arc<SessionCore>,
+        graph: &Graph,
+        passes: Passes,
+        kernels: Vec<Arc<dyn Kernel>>,
+        bound: Bound,
+    ) -> Self {
+        let devices = &session.devices;
         Self {
-            executable: Arc::new(Executable::new(graph, passes, &session.devices, bound)),
+            kernels: node_kernels(&passes, &bound),
+            memory: memory(session, graph, &passes, &bound),
+            executable: Arc::new(Executable::new(graph, passes, devices, kernels, bound)),
             session: session.clone(),
-            kernels,
-            memory,
         }
     }
 
@@ -170,9 +176,14 @@ impl Plan {
             return Ok(bound);
         }
         state.in_flight.finish(&self.session.devices)?;
-        let again = link(&self.session, state, &executable.graph, &executable.passes)
-            .map_err(|error| RunError::Relink(Box::new(error)))?;
-        let again = Arc::new(again);
+        let Executable {
+            graph,
+            passes,
+            kernels,
+            ..
+        } = executable.as_ref();
+        let again = link(&self.session, state, graph, passes, kernels);
+        let again = Arc::new(again.map_err(|error| RunError::Relink(Box::new(error)))?);
         executable.rebind(again.clone());
         Ok(again)
     }
@@ -346,7 +357,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-fn kernels(passes: &Passes, bound: &Bound) -> Vec<NodeKernel> {
+fn node_kernels(passes: &Passes, bound: &Bound) -> Vec<NodeKernel> {
     let segments = passes.schedule.segments.iter().zip(&bound.programs);
     segments
         .flat_map(|(segment, program)| {

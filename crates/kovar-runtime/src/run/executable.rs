@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Program};
+use kovar_core::backend::{Backend, Binding, Buffer, Kernel, MemoryMap, Program};
 use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
 
 use super::error::ActionError;
@@ -64,6 +64,8 @@ pub(crate) struct Executable {
     pub(crate) graph: Graph,
     pub(crate) passes: Passes,
     pub(crate) inputs: Vec<StorageId>,
+    /// By segment.
+    pub(crate) kernels: Vec<Arc<dyn Kernel>>,
     /// Each with the device on whose queue it is.
     actions: Vec<(Action, DeviceId)>,
     /// By action, the devices of it and of those after it.
@@ -79,6 +81,7 @@ impl Executable {
         graph: &Graph,
         passes: Passes,
         devices: &[Arc<dyn Backend>],
+        kernels: Vec<Arc<dyn Kernel>>,
         bound: Bound,
     ) -> Self {
         let inputs = graph.storage_ids().zip(graph.storages());
@@ -91,6 +94,7 @@ impl Executable {
             estimates: estimates(graph, &passes, devices),
             actions,
             passes,
+            kernels,
             bound: Mutex::new(Some(Arc::new(bound))),
         }
     }

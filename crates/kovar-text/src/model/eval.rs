@@ -91,7 +91,8 @@ impl Model {
                 None => self.run(&mut step, (first, now), logits, None),
                 Some(go_on) => {
                     let mut cancellation = Cancellation::new(*go_on);
-                    let mut observer = |evaluated: &ObservedSegment<'_>| cancellation.check(evaluated);
+                    let mut observer =
+                        |evaluated: &ObservedSegment<'_>| cancellation.check(evaluated);
                     let run = self.run(&mut step, (first, now), logits, Some(&mut observer));
                     cancellation.failure.map_or(run, Err)
                 }
