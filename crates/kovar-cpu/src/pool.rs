@@ -1,4 +1,4 @@
-//! The thread pool: a value that hands out the chunks of one job at a time.
+//! The thread pool: it distributes the chunks of one job at a time to its threads.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 use crate::machine;
 
-/// How long a thread spins for the next job, or for the last chunks of its own, before it parks.
-/// It bridges the serial work between two products of a model (a few microseconds) and is short
-/// against a scheduler's time slice, so a core that other processes need is given up quickly.
+/// How long a thread spins for the next job, or for the last chunks of its own job, before it
+/// parks. It covers the serial work between two products of a model (a few microseconds). It is
+/// short compared with a scheduler's time slice, so other processes soon get a core that they need.
 const SPIN: Duration = Duration::from_micros(40);
 
-/// Pauses between two looks at the clock while spinning.
+/// Pauses between two readings of the clock while spinning.
 const PAUSES_PER_CHECK: u32 = 16;
 
 /// Why a pool could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// A pool of no threads was asked for.
+    /// A pool of no threads was requested.
     #[error("a thread pool needs at least one thread")]
     NoThreads,
-    /// More threads than [`max_threads`] were asked for.
+    /// More threads than [`max_threads`] were requested.
     #[error("{n_threads} threads are too many for one pool: at most {most}")]
     TooManyThreads {
-        /// Threads asked for.
+        /// Threads requested.
         n_threads: usize,
         /// The most threads.
         most: usize,
@@ -38,16 +38,17 @@ pub enum PoolError {
     Spawn {
         /// Index of the worker.
         worker: usize,
-        /// Threads asked for.
+        /// Threads requested.
         n_threads: usize,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// The most threads that a pool may have: 256, or 8 for each core that the process may use where
-/// that is more. Far beyond the cores threads only wait for each other, and a system that runs out
-/// of them may end the process inside the start of a thread, where no error can be returned.
+/// The most threads that a pool may have: 256, or 8 for each core that the process may use,
+/// whichever is more. With far more threads than cores, threads only wait for each other. A system
+/// without further threads may end the process while a thread starts, where no error can be
+/// returned.
 pub fn max_threads() -> usize {
     const LEAST: usize = 256;
     const PER_CORE: usize = 8;
@@ -57,32 +58,33 @@ pub fn max_threads() -> usize {
 /// A fixed set of threads that run the chunks of one job at a time.
 ///
 /// The thread that calls [`run`](ThreadPool::run) takes part, so a pool of `n` threads starts
-/// `n - 1` workers. Chunks are handed out one by one, so a thread that is slowed down by other
-/// processes takes fewer of them. Idle workers spin for some tens of microseconds and then park.
+/// `n - 1` workers. Threads take chunks one by one, so a thread that other processes slow down
+/// takes fewer of them. Idle workers spin for some tens of microseconds and then park.
 pub struct ThreadPool {
-    shared: Arc<Shared>,
+    state: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Held by the thread whose job is running.
     running: Mutex<()>,
 }
 
-struct Shared {
+/// The state that a pool's threads share.
+struct PoolState {
     /// The current job's generation (upper half) and its next chunk (lower half; all ones while
-    /// the fields below are being written). Both live in one word so that a worker that comes
-    /// late cannot claim a chunk of a job it has not read.
+    /// the fields below are being written). Both are in one word, so that a late worker cannot
+    /// claim a chunk of a job that it has not read.
     ticket: AtomicU64,
     /// The job: trampoline, closure and chunk count. A worker may read these while the next job
-    /// is being written; what it read is used only after a claim showed that it was current.
+    /// is being written; it uses them only after a claim has shown that they were current.
     call: AtomicPtr<()>,
     closure: AtomicPtr<()>,
     n_chunks: AtomicUsize,
     /// Chunks of the current job that have not finished.
     unfinished: AtomicUsize,
-    /// A chunk of the current job panicked; the rest are passed over.
+    /// A chunk of the current job panicked; the rest are skipped.
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 
-    /// Parked workers, and whether the caller is parked.
+    /// The number of parked workers, and whether the caller is parked.
     sleepers: AtomicUsize,
     caller_sleeps: AtomicBool,
     stop: AtomicBool,
@@ -93,7 +95,7 @@ struct Shared {
 
 type Call = unsafe fn(*const (), usize, usize);
 
-/// Runs one chunk of the closure behind `closure`.
+/// Runs one chunk of the closure that `closure` points to.
 ///
 /// # Safety
 /// `closure` points to a live `F`.
@@ -115,7 +117,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Spins until `ready` or for [`SPIN`]; whether it became ready.
+/// Spins until `ready`, at most for [`SPIN`]; returns whether it became ready.
 fn spin_until(ready: impl Fn() -> bool) -> bool {
     for _ in 0..PAUSES_PER_CHECK {
         if ready() {
@@ -137,7 +139,7 @@ fn spin_until(ready: impl Fn() -> bool) -> bool {
     }
 }
 
-impl Shared {
+impl PoolState {
     fn new() -> Self {
         Self {
             ticket: AtomicU64::new(0),
@@ -219,7 +221,7 @@ impl Shared {
         self.caller_sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// The life of a worker.
+    /// The loop of a worker.
     fn serve(&self, worker: usize) {
         let mut seen = 0;
         loop {
@@ -276,12 +278,12 @@ thread_local! {
     static INSIDE: Cell<*const ()> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Marks the thread as running a pool's chunks for as long as it lives.
+/// Marks the thread as running a pool's chunks until it is dropped.
 struct Inside(*const ());
 
 impl Inside {
-    fn enter(shared: *const Shared) -> Self {
-        Self(INSIDE.replace(shared.cast()))
+    fn enter(state: *const PoolState) -> Self {
+        Self(INSIDE.replace(state.cast()))
     }
 }
 
@@ -306,17 +308,17 @@ impl ThreadPool {
             return Err(PoolError::TooManyThreads { n_threads, most });
         }
         let mut pool = Self {
-            shared: Arc::new(Shared::new()),
+            state: Arc::new(PoolState::new()),
             workers: Vec::with_capacity(n_threads - 1),
             running: Mutex::new(()),
         };
         for worker in 1..n_threads {
-            let shared = pool.shared.clone();
+            let state = pool.state.clone();
             let handle = Builder::new()
                 .name(format!("kovar-cpu-{worker}"))
                 .spawn(move || {
-                    let _inside = Inside::enter(Arc::as_ptr(&shared));
-                    shared.serve(worker);
+                    let _inside = Inside::enter(Arc::as_ptr(&state));
+                    state.serve(worker);
                 })
                 .map_err(|source| PoolError::Spawn {
                     worker,
@@ -334,15 +336,15 @@ impl ThreadPool {
     }
 
     /// Calls `chunk_fn(chunk, worker)` once for every `chunk < n_chunks` and returns when all have
-    /// finished. `worker < n_threads()` tells apart the threads of this run: two calls at the
-    /// same time never have the same `worker`, so it can index scratch memory.
+    /// finished. `worker < n_threads()` identifies the thread: two calls at the same time never
+    /// have the same `worker`, so it can index scratch memory.
     ///
     /// Called from inside a chunk of the same pool, or while another thread's job runs, it runs
     /// all chunks on the calling thread as worker 0. Nothing is allocated.
     ///
     /// # Panics
-    /// If a chunk panics, the remaining chunks are skipped and the first panic goes on in the
-    /// caller once every running chunk has ended. The pool can be used again. More than 2^32 - 1
+    /// If a chunk panics, the remaining chunks are skipped, and the first panic resumes in the
+    /// caller after every running chunk has ended. The pool can be used again. More than 2^32 - 1
     /// chunks panic too.
     pub fn run<F: Fn(usize, usize) + Sync>(&self, n_chunks: usize, chunk_fn: &F) {
         let inline = || (0..n_chunks).for_each(|chunk| chunk_fn(chunk, 0));
@@ -355,17 +357,17 @@ impl ThreadPool {
             Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
             Err(TryLockError::WouldBlock) => return inline(),
         };
-        let _inside = Inside::enter(Arc::as_ptr(&self.shared));
-        let shared = &*self.shared;
-        shared.publish(
+        let _inside = Inside::enter(Arc::as_ptr(&self.state));
+        let state = &*self.state;
+        state.publish(
             call_chunk::<F>,
             std::ptr::from_ref(chunk_fn).cast(),
             n_chunks,
         );
-        shared.work(0);
-        shared.wait();
-        if shared.panicked.swap(false, Ordering::Relaxed) {
-            let payload = lock(&shared.panic).take();
+        state.work(0);
+        state.wait();
+        if state.panicked.swap(false, Ordering::Relaxed) {
+            let payload = lock(&state.panic).take();
             drop(_running);
             resume_unwind(payload.unwrap_or_else(|| Box::new("a chunk panicked")));
         }
@@ -393,27 +395,27 @@ impl ThreadPool {
     }
 
     fn is_inside(&self) -> bool {
-        INSIDE.get() == Arc::as_ptr(&self.shared).cast()
+        INSIDE.get() == Arc::as_ptr(&self.state).cast()
     }
 }
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        drop(lock(&self.shared.gate));
-        self.shared.work_ready.notify_all();
+        self.state.stop.store(true, Ordering::SeqCst);
+        drop(lock(&self.state.gate));
+        self.state.work_ready.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker's own panics were caught and handed to the caller.
+            // A worker's panics were caught and resumed in the caller.
             let _ = worker.join();
         }
     }
 }
 
-/// A pointer that the chunks of a job share; each writes its own part of what it points to.
+/// A pointer that the chunks of a job share; each chunk writes its own elements.
 pub(crate) struct SharedMut<T>(*mut T, std::marker::PhantomData<UnsafeCell<T>>);
 
-// SAFETY: it is only an address; whoever dereferences it argues that no two chunks touch the same
-// elements.
+// SAFETY: it is only an address; code that dereferences it argues that no two chunks access the
+// same elements.
 unsafe impl<T: Send> Send for SharedMut<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for SharedMut<T> {}
