@@ -1,4 +1,4 @@
-//! From the blocks of a file to the prepared form.
+//! Conversion of a file's blocks to the prepared form.
 
 use kovar_core::DType;
 use kovar_core::quant::{
@@ -91,19 +91,11 @@ impl PackedLayout {
                     group.bit_planes(row, s, &block.hmask);
                 }),
                 DType::Q4K => each_block(bytes, |s, block: &BlockQ4K| {
-                    let (scales, mins) = block.scales.unpack();
-                    group.scale(row, s, 0, block.d.0);
-                    group.scale(row, s, 1, block.dmin.0);
-                    group.small_scales(row, s, 2, &scales);
-                    group.small_scales(row, s, 2 + SUPER_BLOCKS / 2, &mins);
+                    group.k_scales(row, s, [block.d.0, block.dmin.0], block.scales.unpack());
                     group.k_nibbles(row, s, &block.qs);
                 }),
                 DType::Q5K => each_block(bytes, |s, block: &BlockQ5K| {
-                    let (scales, mins) = block.scales.unpack();
-                    group.scale(row, s, 0, block.d.0);
-                    group.scale(row, s, 1, block.dmin.0);
-                    group.small_scales(row, s, 2, &scales);
-                    group.small_scales(row, s, 2 + SUPER_BLOCKS / 2, &mins);
+                    group.k_scales(row, s, [block.d.0, block.dmin.0], block.scales.unpack());
                     group.k_nibbles(row, s, &block.qs);
                     group.bit_planes(row, s, &block.qh);
                 }),
@@ -127,7 +119,7 @@ impl PackedLayout {
                     group.small_scales(row, b, 0, &[block.e]);
                     group.nibbles(row, b, &block.qs);
                 }),
-                // `PackedLayout::new` lets no other dtype through.
+                // `PackedLayout::new` refuses all other dtypes.
                 _ => {}
             }
         }
@@ -142,7 +134,7 @@ fn each_block<B: bytemuck::Pod>(row: &[u8], mut pack: impl FnMut(usize, &B)) {
     }
 }
 
-/// The parts of a group being written.
+/// A group that is being written.
 struct Group<'a> {
     scales: &'a mut [u8],
     codes: &'a mut [u8],
@@ -157,11 +149,25 @@ impl Group<'_> {
         self.scales[at..][..2].copy_from_slice(&bits);
     }
 
-    /// Writes one-byte scales, from f16 vector `which` of the unit on.
+    /// Writes one-byte scales, starting at f16 vector `which` of the unit.
     fn small_scales(&mut self, row: usize, unit: usize, which: usize, values: &[u8]) {
         let at = unit * self.unit_bytes + which * GROUP_ROWS * 2 + row;
         let slots = self.scales[at..].iter_mut().step_by(GROUP_ROWS);
         slots.zip(values).for_each(|(slot, value)| *slot = *value);
+    }
+
+    /// Writes the scales of a super-block of Q4_K or Q5_K: `d` and `dmin`, scales and minima.
+    fn k_scales(
+        &mut self,
+        row: usize,
+        unit: usize,
+        [d, dmin]: [[u8; 2]; 2],
+        (scales, mins): ([u8; SUPER_BLOCKS], [u8; SUPER_BLOCKS]),
+    ) {
+        self.scale(row, unit, 0, d);
+        self.scale(row, unit, 1, dmin);
+        self.small_scales(row, unit, 2, &scales);
+        self.small_scales(row, unit, 2 + SUPER_BLOCKS / 2, &mins);
     }
 
     /// Copies quads of `quads` to consecutive lines of a block.
@@ -173,7 +179,7 @@ impl Group<'_> {
         }
     }
 
-    /// Codes as the 32-element types store them: element `i` low, element `i + 16` high.
+    /// Writes codes from the order of the 32-element types: element `i` low, element `i + 16` high.
     fn nibbles(&mut self, row: usize, block: usize, qs: &[u8; 16]) {
         self.lines(row, block, 0, qs);
     }
@@ -182,7 +188,7 @@ impl Group<'_> {
         self.lines(row, block, 0, bytemuck::cast_slice(qs));
     }
 
-    /// Codes as Q4_K and Q5_K store them: two blocks share 32 bytes.
+    /// Writes codes from the order of Q4_K and Q5_K: two blocks share 32 bytes.
     fn k_nibbles(&mut self, row: usize, super_block: usize, qs: &[u8; 128]) {
         for (pair, bytes) in qs.chunks_exact(32).enumerate() {
             let (first, second) = bytes.split_at(16);
@@ -198,8 +204,7 @@ impl Group<'_> {
         }
     }
 
-    /// Writes the line that is the last one of a block: bit `i` of `bits` is the high bit of element
-    /// `i`.
+    /// Writes the last line of a block: bit `i` of `bits` is the high bit of element `i`.
     fn bits(&mut self, row: usize, block: usize, bits: u32) {
         let mut line = [0u8; 4];
         for (lane, byte) in line.iter_mut().enumerate() {
@@ -212,7 +217,8 @@ impl Group<'_> {
         self.lines(row, block, self.block_bytes / LINE - 1, &line);
     }
 
-    /// The high bits of a super-block: bit `s` of byte `i` belongs to element `i` of block `s`.
+    /// Writes the high bits of a super-block: bit `s` of byte `i` belongs to element `i` of block
+    /// `s`.
     fn bit_planes(&mut self, row: usize, super_block: usize, planes: &[u8; 32]) {
         for sub in 0..SUPER_BLOCKS {
             let mut bits = 0;
@@ -223,7 +229,7 @@ impl Group<'_> {
         }
     }
 
-    /// Two bits of each element of a block as crumb lines, from line `first_line` on.
+    /// Writes two bits of each element of a block as crumb lines, from line `first_line` on.
     fn crumbs(&mut self, row: usize, block: usize, first_line: usize, two: impl Fn(usize) -> u8) {
         let lines: [u8; 8] = std::array::from_fn(|i| {
             let (line, lane) = (i / 4, i % 4);
@@ -232,29 +238,30 @@ impl Group<'_> {
         self.lines(row, block, first_line, &lines);
     }
 
-    /// Codes as Q2_K and Q3_K store them: 128 elements share 32 bytes.
+    /// Writes codes from the order of Q2_K and Q3_K: 128 elements share 32 bytes.
     fn two_bits(&mut self, row: usize, super_block: usize, qs: &[u8; 64]) {
         for (half, qs) in qs.chunks_exact(32).enumerate() {
-            for part in 0..4 {
-                let block = super_block * SUPER_BLOCKS + half * 4 + part;
-                self.crumbs(row, block, 0, |i| qs[i] >> (2 * part) & 3);
+            for quarter in 0..4 {
+                let block = super_block * SUPER_BLOCKS + half * 4 + quarter;
+                self.crumbs(row, block, 0, |i| qs[i] >> (2 * quarter) & 3);
             }
         }
     }
 
-    /// Codes as Q6_K stores them: 128 elements share 64 bytes of low and 32 of high bits.
+    /// Writes codes from the order of Q6_K: 128 elements share 64 bytes of low bits and 32 bytes of
+    /// high bits.
     fn six_bits(&mut self, row: usize, super_block: usize, ql: &[u8; 128], qh: &[u8; 64]) {
         for (half, (ql, qh)) in ql.chunks_exact(64).zip(qh.chunks_exact(32)).enumerate() {
-            for part in 0..4 {
+            for quarter in 0..4 {
                 let low: [u8; BLOCK_LEN] = std::array::from_fn(|i| {
-                    let byte = ql[(part % 2) * 32 + i];
-                    if part < 2 { byte & 0x0f } else { byte >> 4 }
+                    let byte = ql[(quarter % 2) * 32 + i];
+                    if quarter < 2 { byte & 0x0f } else { byte >> 4 }
                 });
                 let nibbles: [u8; 16] = std::array::from_fn(|i| low[i] | low[i + 16] << 4);
-                let block = super_block * SUPER_BLOCKS + half * 4 + part;
+                let block = super_block * SUPER_BLOCKS + half * 4 + quarter;
                 self.nibbles(row, block, &nibbles);
                 let first_line = Codes::Nibble.block_bytes() / LINE;
-                self.crumbs(row, block, first_line, |i| qh[i] >> (2 * part) & 3);
+                self.crumbs(row, block, first_line, |i| qh[i] >> (2 * quarter) & 3);
             }
         }
     }

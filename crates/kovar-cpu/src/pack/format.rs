@@ -15,7 +15,7 @@ pub(crate) const SUPER_BLOCKS: usize = 8;
 /// Bytes of a line of codes: four elements of each row of a group.
 pub(crate) const LINE: usize = 4 * GROUP_ROWS;
 
-/// How codes are stored.
+/// The storage of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codes {
     /// Two bits.
@@ -32,17 +32,17 @@ pub(crate) enum Codes {
     Byte,
 }
 
-/// The signed number `w` of `scale * w` that a stored code stands for.
+/// The signed number `w` of `scale * w` for a stored code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// The code less this.
+    /// The code minus this.
     Less(u8),
-    /// The level at this place of a table; codes have four bits.
+    /// The entry of this table at the code; codes have four bits.
     Table(&'static [i8; 16]),
 }
 
 impl Values {
-    /// Of codes that are not signed bytes.
+    /// The number of a code that is not a signed byte.
     #[inline(always)]
     pub(crate) const fn of(self, code: u8) -> i8 {
         match self {
@@ -52,7 +52,7 @@ impl Values {
     }
 }
 
-/// How scales are stored.
+/// The storage of scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scales {
     /// `d` per block.
@@ -86,7 +86,7 @@ impl Codes {
 }
 
 impl Scales {
-    /// Elements that the unit below covers.
+    /// Elements that one unit of scales covers.
     const fn unit_len(self) -> usize {
         match self {
             Scales::D | Scales::DM | Scales::E8M0 => BLOCK_LEN,
@@ -114,8 +114,8 @@ pub(crate) trait Format: 'static {
     const VALUES: Values;
     /// Whether elements are `scale * w + min` rather than `scale * w`.
     const MIN: bool = matches!(Self::SCALES, Scales::DM | Scales::K2 | Scales::K);
-    /// Scales per block of 32 elements: 2 if every 16 elements have their own. If there are minima,
-    /// there are as many of them.
+    /// Scales, and minima if there are any, per block of 32 elements: 2 if every 16 elements have
+    /// their own.
     const SUB_SCALES: usize = if matches!(Self::SCALES, Scales::K2 | Scales::K6) {
         2
     } else {
@@ -123,7 +123,7 @@ pub(crate) trait Format: 'static {
     };
 }
 
-/// What a [`PackedLayout`] knows of its format.
+/// A row of the table of formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     dtype: DType,
@@ -183,9 +183,30 @@ formats! {
     MXFP4: Nibble, E8M0, Values::Table(&E2M1_LEVELS);
 }
 
-/// Formats of prepared weights.
+/// The number of formats of prepared weights.
 pub(crate) const N_FORMATS: usize = FORMATS.len();
 
+/// One instance of a generic function per format, in the order of [`format_index`]. If arguments
+/// are given, each is called with them.
+macro_rules! per_format {
+    ($($function:ident)::+ $(, $arguments:tt)?) => {
+        [
+            $($function)::+::<$crate::pack::Q4_0> $($arguments)?,
+            $($function)::+::<$crate::pack::Q4_1> $($arguments)?,
+            $($function)::+::<$crate::pack::Q5_0> $($arguments)?,
+            $($function)::+::<$crate::pack::Q5_1> $($arguments)?,
+            $($function)::+::<$crate::pack::Q8_0> $($arguments)?,
+            $($function)::+::<$crate::pack::Q2K> $($arguments)?,
+            $($function)::+::<$crate::pack::Q3K> $($arguments)?,
+            $($function)::+::<$crate::pack::Q4K> $($arguments)?,
+            $($function)::+::<$crate::pack::Q5K> $($arguments)?,
+            $($function)::+::<$crate::pack::Q6K> $($arguments)?,
+            $($function)::+::<$crate::pack::IQ4NL> $($arguments)?,
+            $($function)::+::<$crate::pack::IQ4XS> $($arguments)?,
+            $($function)::+::<$crate::pack::MXFP4> $($arguments)?,
+        ]
+    };
+}
 pub(crate) use per_format;
 
 /// Position of a quantised dtype in the kernel tables.
@@ -193,7 +214,7 @@ pub(crate) fn format_index(dtype: DType) -> Option<usize> {
     FORMATS.iter().position(|row| row.dtype == dtype)
 }
 
-/// Why a weight could not be prepared or a prepared weight not be used.
+/// Why a weight could not be prepared, or a prepared weight not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
@@ -226,7 +247,7 @@ pub enum PackError {
         "{what} of a {rows} x {k} {dtype} weight take {expected} bytes, the slice has {actual}"
     )]
     WrongSize {
-        /// What the slice should hold.
+        /// The expected content of the slice.
         what: &'static str,
         /// The dtype.
         dtype: DType,
@@ -245,7 +266,7 @@ pub enum PackError {
     /// There is no such row.
     #[error("row {row} of a weight of {rows} rows")]
     NoRow {
-        /// The row asked for.
+        /// The row requested.
         row: usize,
         /// Rows of the weight.
         rows: usize,
@@ -399,7 +420,7 @@ mod tests {
         for dtype in DType::ALL.into_iter().filter(|d| d.is_quantized()) {
             let layout = PackedLayout::new(dtype, 64, 2048).unwrap();
             let file = dtype.bytes_for(64 * 2048).unwrap();
-            // Six-bit scales take eight.
+            // Six-bit scales become eight-bit ones.
             assert!(layout.bytes() as f64 <= 1.04 * file as f64, "{dtype}");
             assert!(layout.bytes() >= file, "{dtype}");
         }

@@ -1,8 +1,7 @@
-//! Prepared forms of quantised weights: the same numbers as in the file, laid out for integer
-//! products.
+//! Prepared forms of quantised weights: the numbers of the file, in a layout for integer products.
 //!
-//! Rows are taken in groups of [`GROUP_ROWS`]; the rows of a group are the lanes of a vector. A
-//! group holds first the scales of all its blocks and then the codes of all its blocks:
+//! Rows form groups of [`GROUP_ROWS`]; the rows of a group are the lanes of a vector. A group holds
+//! the scales of all its blocks, followed by the codes of all its blocks:
 //!
 //! | dtypes | scales | codes of 16 rows x 32 elements |
 //! |---|---|---|
@@ -25,8 +24,8 @@
 //! - in crumb line `l`, bits `2j` and `2j + 1` belong to quad `4l + j`;
 //! - byte line `q` has quad `q`.
 //!
-//! So one line is the operand of one 64-byte dot-product instruction, whose other operand is one
-//! quad of activations broadcast to all rows, and no sum crosses lanes. Scales stay exact.
+//! One line is an operand of one 64-byte dot-product instruction. The other operand is a quad of
+//! activations, broadcast to all rows, so no sum crosses lanes. Scales stay exact.
 
 mod encode;
 mod format;

@@ -1,4 +1,4 @@
-//! One row of a prepared weight back to f32, exactly as the reference codec decodes it.
+//! Decoding of one row of a prepared weight to f32, exactly as the reference codec decodes it.
 
 use half::f16;
 use kovar_core::quant::levels::e8m0_half;
@@ -7,8 +7,8 @@ use super::GROUP_ROWS;
 use super::format::{BLOCK_LEN, Codes, LINE, PackError, PackedMatrix, Row, SUPER_BLOCKS, Scales};
 
 impl PackedMatrix<'_> {
-    /// Decodes row `row` into `out`, bit for bit what `kovar_core::quant::decode` makes of the
-    /// row's blocks.
+    /// Decodes row `row` into `out`, bit for bit as `kovar_core::quant::decode` decodes the row's
+    /// blocks.
     ///
     /// - `out`: `[k]`.
     ///

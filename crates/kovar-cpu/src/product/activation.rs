@@ -1,4 +1,4 @@
-//! Activations as 8-bit codes, in the order in which the kernels read them.
+//! Activations as 8-bit codes, in the order that kernels read them.
 //!
 //! Tokens (rows of `x`) are taken in tiles of up to a level's `tile` tokens; only the last tile is
 //! smaller. A tile of `T` tokens holds, per block of 32 elements:
@@ -8,35 +8,35 @@
 //! | `T * 32` u8 | codes plus 128, token after token |
 //! | `T` f32 | scales `d` |
 //! | `T` f32 | `d * sum(codes)` |
-//! | `T` f32 | the same of the first half of the codes |
+//! | `T` f32 | `d * sum(codes)` of the first half of the codes |
 //!
-//! so a kernel reads it front to back. The codes are those of
-//! `kovar_core::quant::activation::quantize_activations`, biased because the x86 dot-product
-//! instructions want one unsigned operand.
+//! So a kernel reads a tile from front to back. The codes are those of
+//! `kovar_core::quant::activation::quantize_activations`, with a bias because one operand of the
+//! x86 dot-product instructions is unsigned.
 
 use crate::pack::BLOCK_LEN;
 
-/// What is added to a code.
+/// The bias that is added to a code.
 pub(crate) const CODE_BIAS: i32 = 128;
 
 /// Bytes per block and token.
 pub(crate) const BLOCK_BYTES: usize = BLOCK_LEN + 12;
 
-/// The parts of one block of a tile.
+/// Byte offsets of one block's data in a tile.
 #[derive(Clone, Copy)]
-pub(crate) struct BlockParts {
+pub(crate) struct BlockOffsets {
     pub codes: usize,
     pub scales: usize,
     pub sums: usize,
     pub half_sums: usize,
 }
 
-/// Byte offsets of the parts of block `b` in a tile of `tokens`.
+/// The offsets of block `b` in a tile of `tokens`.
 #[inline(always)]
-pub(crate) fn parts(b: usize, tokens: usize) -> BlockParts {
+pub(crate) fn block_offsets(b: usize, tokens: usize) -> BlockOffsets {
     let codes = b * tokens * BLOCK_BYTES;
     let scales = codes + tokens * BLOCK_LEN;
-    BlockParts {
+    BlockOffsets {
         codes,
         scales,
         sums: scales + tokens * 4,
@@ -44,8 +44,8 @@ pub(crate) fn parts(b: usize, tokens: usize) -> BlockParts {
     }
 }
 
-/// What a level's quantiser is called with: `tokens` rows of `blocks * 32` elements, `stride`
-/// elements apart, to the tile at `out`.
+/// The arguments of a level's quantiser: `tokens` rows of `blocks * 32` elements, `stride` elements
+/// apart, are written to the tile at `out`.
 #[derive(Clone, Copy)]
 pub(crate) struct QuantizeCall {
     pub x: *const f32,
@@ -55,7 +55,7 @@ pub(crate) struct QuantizeCall {
     pub out: *mut u8,
 }
 
-/// The definition, block by block.
+/// Quantises block by block, as the definition.
 ///
 /// # Safety
 /// `call.x` is readable for `tokens` rows and `call.out` writable for
@@ -63,7 +63,7 @@ pub(crate) struct QuantizeCall {
 #[inline(always)]
 pub(crate) unsafe fn quantize(call: &QuantizeCall) {
     for b in 0..call.blocks {
-        let parts = parts(b, call.tokens);
+        let offsets = block_offsets(b, call.tokens);
         for t in 0..call.tokens {
             // SAFETY: token and block are inside the rows.
             let x = unsafe {
@@ -72,11 +72,11 @@ pub(crate) unsafe fn quantize(call: &QuantizeCall) {
             };
             let mut codes = [0u8; BLOCK_LEN];
             let (d, sums) = quantize_block(x, &mut codes);
-            // SAFETY: the parts of block `b` are inside the tile; f32s are written unaligned.
+            // SAFETY: block `b` is inside the tile; f32s are written unaligned.
             unsafe {
-                let codes_at = call.out.add(parts.codes + t * BLOCK_LEN);
+                let codes_at = call.out.add(offsets.codes + t * BLOCK_LEN);
                 codes_at.cast::<[u8; BLOCK_LEN]>().write(codes);
-                write_scales(call.out, parts, t, d, sums);
+                write_scales(call.out, offsets, t, d, sums);
             }
         }
     }
@@ -85,43 +85,43 @@ pub(crate) unsafe fn quantize(call: &QuantizeCall) {
 /// Writes `d` and the scaled sums of a token, given the sums of the halves of its codes.
 ///
 /// # Safety
-/// The parts are inside the tile at `out`.
+/// The block at `offsets` is inside the tile at `out`.
 #[inline(always)]
 pub(crate) unsafe fn write_scales(
     out: *mut u8,
-    parts: BlockParts,
+    offsets: BlockOffsets,
     t: usize,
     d: f32,
     sums: [i32; 2],
 ) {
     let [first, second] = sums;
     for (at, value) in [
-        (parts.scales, d),
-        (parts.sums, d * (first + second) as f32),
-        (parts.half_sums, d * first as f32),
+        (offsets.scales, d),
+        (offsets.sums, d * (first + second) as f32),
+        (offsets.half_sums, d * first as f32),
     ] {
         // SAFETY: by this function's contract.
         unsafe { out.add(at + 4 * t).cast::<f32>().write_unaligned(value) };
     }
 }
 
-/// `d * sum(codes)` of a token: of a whole block if `S` is 1, of its half `part` if `S` is 2.
+/// `d * sum(codes)` of a token: of a whole block if `S` is 1, of half `half` of it if `S` is 2.
 ///
 /// # Safety
-/// Token `t` is inside the tile at `x`, whose block has these `parts`.
+/// Token `t` is inside the tile at `x`, and so is the block at `offsets`.
 #[inline(always)]
 pub(crate) unsafe fn scaled_sum<const S: usize>(
     x: *const u8,
-    parts: BlockParts,
+    offsets: BlockOffsets,
     t: usize,
-    part: usize,
+    half: usize,
 ) -> f32 {
     // SAFETY: by this function's contract; f32s of a tile are read unaligned.
     let read = |at: usize| unsafe { x.add(at + 4 * t).cast::<f32>().read_unaligned() };
-    match (S, part) {
-        (1, _) => read(parts.sums),
-        (_, 0) => read(parts.half_sums),
-        _ => read(parts.sums) - read(parts.half_sums),
+    match (S, half) {
+        (1, _) => read(offsets.sums),
+        (_, 0) => read(offsets.half_sums),
+        _ => read(offsets.sums) - read(offsets.half_sums),
     }
 }
 
@@ -221,15 +221,16 @@ mod tests {
                     f32::from_le_bytes([tile[at], tile[at + 1], tile[at + 2], tile[at + 3]])
                 };
                 for b in 0..n {
-                    let parts = parts(b, tokens);
+                    let offsets = block_offsets(b, tokens);
                     for t in 0..tokens {
                         let case = format!("{level} block {b} token {t} of {tokens}");
-                        let actual = &tile[parts.codes + t * BLOCK_LEN..][..BLOCK_LEN];
+                        let actual = &tile[offsets.codes + t * BLOCK_LEN..][..BLOCK_LEN];
                         let expected = &codes[b * BLOCK_LEN..][..BLOCK_LEN];
                         for (a, e) in actual.iter().zip(expected) {
                             assert_eq!(i32::from(*a) - CODE_BIAS, i32::from(*e), "{case}");
                         }
-                        let (d, sum) = (f32_at(parts.scales + 4 * t), f32_at(parts.sums + 4 * t));
+                        let (d, sum) =
+                            (f32_at(offsets.scales + 4 * t), f32_at(offsets.sums + 4 * t));
                         assert_eq!(d.is_nan(), scales[b].is_nan(), "{case}");
                         assert!(d.is_nan() || d.to_bits() == scales[b].to_bits(), "{case}");
                         let scaled = scales[b] * sums[b] as f32;
@@ -237,7 +238,7 @@ mod tests {
                         let half = expected[..BLOCK_LEN / 2].iter().map(|&e| i32::from(e));
                         let half: i32 = half.sum();
                         let (sum, scaled) =
-                            (f32_at(parts.half_sums + 4 * t), scales[b] * half as f32);
+                            (f32_at(offsets.half_sums + 4 * t), scales[b] * half as f32);
                         assert!(sum == scaled || sum.is_nan() && scaled.is_nan(), "{case}");
                     }
                 }

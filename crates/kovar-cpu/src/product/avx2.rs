@@ -10,7 +10,7 @@ use kovar_core::plain::{F8E4M3, F8E5M2};
 use super::activation::{self, CODE_BIAS, QuantizeCall};
 use super::kernels::{FloatCall, Kernels};
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, LookUp, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT,
+    self, Decode, DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT,
     block_bytes, mins_at, scales_at,
 };
 use crate::pack::{BLOCK_LEN, Format, GROUP_ROWS, LINE, per_format};
@@ -56,12 +56,12 @@ unsafe fn quantize(call: &QuantizeCall) {
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn decode<F: Format>(call: &DecodeCall) {
     // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F, Avx2>(call) }
+    unsafe { Avx2::decode::<F>(call) }
 }
 
 struct Avx2;
 
-impl LookUp for Avx2 {
+impl Decode for Avx2 {
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
@@ -115,21 +115,21 @@ unsafe fn half_tile<const S: usize, const MIN: bool, const WIDE: bool, const T: 
     let lanes_at = side * LANES * 4;
     let mut sums = [_mm256_setzero_ps(); T];
     for b in 0..call.blocks {
-        let parts = activation::parts(b, T);
+        let offsets = activation::block_offsets(b, T);
         // SAFETY: block `b` is inside the panel and the tile.
         unsafe {
             let panel = call.panel.add((b * call.groups + group) * step);
-            let codes = call.x.add(parts.codes);
-            let scales = call.x.add(parts.scales).cast::<f32>();
-            for part in 0..S {
+            let codes = call.x.add(offsets.codes);
+            let scales = call.x.add(offsets.scales).cast::<f32>();
+            for half in 0..S {
                 // Wide codes are multiplied without the activations' bias.
                 let start = if WIDE {
                     _mm256_set1_epi32(MAGIC)
                 } else {
-                    _mm256_load_si256(panel.add(STARTS_AT + part * LANES_BYTES + lanes_at).cast())
+                    _mm256_load_si256(panel.add(STARTS_AT + half * LANES_BYTES + lanes_at).cast())
                 };
                 let mut dots = [start; T];
-                for q in part * QUADS / S..(part + 1) * QUADS / S {
+                for q in half * QUADS / S..(half + 1) * QUADS / S {
                     let w = _mm256_load_si256(panel.add(q * LINE + side * LINE / 2).cast());
                     let magnitude = _mm256_abs_epi8(w);
                     for (t, dot) in dots.iter_mut().enumerate() {
@@ -145,7 +145,7 @@ unsafe fn half_tile<const S: usize, const MIN: bool, const WIDE: bool, const T: 
                         *dot = _mm256_add_epi32(*dot, _mm256_madd_epi16(pairs, ones));
                     }
                 }
-                let scale = panel.add(scales_at(S) + part * LANES_BYTES + lanes_at);
+                let scale = panel.add(scales_at(S) + half * LANES_BYTES + lanes_at);
                 let scale = _mm256_load_ps(scale.cast());
                 let shift = _mm256_mul_ps(scale, minus_magic);
                 for t in 0..T {
@@ -155,11 +155,11 @@ unsafe fn half_tile<const S: usize, const MIN: bool, const WIDE: bool, const T: 
                 }
             }
             if MIN {
-                for part in 0..S {
-                    let min = panel.add(mins_at(S) + part * LANES_BYTES + lanes_at);
+                for half in 0..S {
+                    let min = panel.add(mins_at(S) + half * LANES_BYTES + lanes_at);
                     let min = _mm256_load_ps(min.cast());
                     for (t, total) in sums.iter_mut().enumerate() {
-                        let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                        let sum = activation::scaled_sum::<S>(call.x, offsets, t, half);
                         *total = _mm256_fmadd_ps(min, _mm256_set1_ps(sum), *total);
                     }
                 }
@@ -253,7 +253,7 @@ impl Float for F8E4M3 {
         let bits = _mm256_cvtepu8_epi32(unsafe { _mm_loadl_epi64(at.cast()) });
         let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
         let sign = _mm256_slli_epi32::<24>(_mm256_xor_si256(bits, magnitude));
-        // 2^(127 - 7) rebiases the exponent, of subnormals too; the greatest magnitude is NaN.
+        // 2^(127 - 7) rebiases the exponent, also of subnormals; the greatest magnitude is NaN.
         let rebias = _mm256_castsi256_ps(_mm256_set1_epi32(247 << 23));
         let number = _mm256_castsi256_ps(_mm256_slli_epi32::<20>(magnitude));
         let nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
@@ -294,17 +294,17 @@ unsafe fn float<W: Float>(call: &FloatCall) {
             let tokens = if call.tokens - t >= 4 { 4 } else { 1 };
             // SAFETY: rows `row..row + rows` and tokens `t..t + tokens` are inside the call's.
             unsafe {
-                let part = FloatCall {
+                let tile_call = FloatCall {
                     w: call.w.add(row * call.w_stride),
                     x: call.x.add(t * call.x_stride),
                     y: call.y.add(t * call.y_stride + row),
                     ..*call
                 };
                 match (rows, tokens) {
-                    (2, 4) => float_tile::<W, 2, 4>(&part),
-                    (2, _) => float_tile::<W, 2, 1>(&part),
-                    (_, 4) => float_tile::<W, 1, 4>(&part),
-                    _ => float_tile::<W, 1, 1>(&part),
+                    (2, 4) => float_tile::<W, 2, 4>(&tile_call),
+                    (2, _) => float_tile::<W, 2, 1>(&tile_call),
+                    (_, 4) => float_tile::<W, 1, 4>(&tile_call),
+                    _ => float_tile::<W, 1, 1>(&tile_call),
                 }
             }
             t += tokens;

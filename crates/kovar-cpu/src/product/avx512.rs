@@ -10,7 +10,7 @@ use super::avx512_float;
 use super::kernels::{FusedCall, Kernels};
 use super::panel::{
     DecodeCall, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
-    scales_at,
+    per_kind, scales_at,
 };
 use crate::pack::{
     BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales, Values, per_format,
@@ -23,13 +23,7 @@ pub(super) static KERNELS: Kernels = Kernels {
     fused_tokens: 4,
     quantize,
     decode: per_format!(decode),
-    panel: [
-        panel_product::<1, false>,
-        panel_product::<1, false>,
-        panel_product::<1, true>,
-        panel_product::<2, false>,
-        panel_product::<2, true>,
-    ],
+    panel: per_kind!(panel_product),
     fused: Some(per_format!(fused)),
     float: avx512_float::FLOAT,
     float_rows: 4,
@@ -42,12 +36,12 @@ unsafe fn quantize(call: &QuantizeCall) {
     let bias = _mm512_set1_epi32(CODE_BIAS);
     for t in 0..call.tokens {
         for b in 0..call.blocks {
-            let parts = activation::parts(b, call.tokens);
+            let offsets = activation::block_offsets(b, call.tokens);
             // SAFETY: the block is inside the row of `x` and the tile.
             unsafe {
                 let x = call.x.add(t * call.stride + b * BLOCK_LEN);
                 let x = [_mm512_loadu_ps(x), _mm512_loadu_ps(x.add(16))];
-                // As integers magnitudes keep their order and NaNs come out on top.
+                // Magnitudes compare as integers; a NaN is larger than any number.
                 let largest = _mm512_max_epi32(
                     _mm512_castps_si512(_mm512_abs_ps(x[0])),
                     _mm512_castps_si512(_mm512_abs_ps(x[1])),
@@ -58,22 +52,22 @@ unsafe fn quantize(call: &QuantizeCall) {
                     q = round_quotients(x, d);
                 }
                 let sums = q.map(|q| _mm512_reduce_add_epi32(q));
-                let codes = call.out.add(parts.codes + t * BLOCK_LEN);
+                let codes = call.out.add(offsets.codes + t * BLOCK_LEN);
                 for (i, q) in q.into_iter().enumerate() {
                     let bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(q, bias));
                     _mm_storeu_si128(codes.add(16 * i).cast(), bytes);
                 }
-                activation::write_scales(call.out, parts, t, d, sums);
+                activation::write_scales(call.out, offsets, t, d, sums);
             }
         }
     }
 }
 
-/// `x / d` rounded to integers, halves to even, and held to -127..=127.
+/// `x / d` rounded to integers, halves to even, and clamped to -127..=127.
 ///
 /// Division is slow, so `x * (1 / d)` is rounded instead. For quotients up to 128 it is within
-/// 2^-15 of `x / d`; only if one of them is that close to where rounding changes, or `d` is so
-/// small that the reciprocal is not accurate, all are divided.
+/// 2^-15 of `x / d`. All elements are divided only if one quotient is that close to a half, or if
+/// `d` is so small that the reciprocal is inaccurate.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 fn round_quotients(x: [__m512; 2], d: f32) -> [__m512i; 2] {
@@ -193,7 +187,7 @@ fn or_masked(a: __m512i, b: __m512i, mask: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0xf8>(a, b, mask)
 }
 
-/// Scales and minima of a block, of its halves if they have their own; 0 where there are none.
+/// The scales and minima of a block, or of its halves if they have their own; 0 if there are none.
 ///
 /// # Safety
 /// `scales` are a group's scales of at least `b + 1` blocks.
@@ -205,7 +199,7 @@ unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> ([__m512; 2], [__m51
         Scales::D | Scales::DM | Scales::E8M0 => (b, 0),
         Scales::K2 | Scales::K | Scales::K6 | Scales::XS => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
     };
-    // SAFETY: a unit holds the vectors that its kind of scales says.
+    // SAFETY: a unit holds the vectors of its kind of scales.
     unsafe {
         let unit = scales.add(unit * F::SCALES.unit_bytes());
         let bytes = |at: usize| _mm_loadu_si128(unit.add(at * GROUP_ROWS).cast());
@@ -217,7 +211,7 @@ unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> ([__m512; 2], [__m51
             Scales::D => ([d(), none], [none; 2]),
             Scales::DM => ([d(), none], [dmin(), none]),
             Scales::E8M0 => {
-                // The exponents of normal numbers; of 0 and 1 the scales are subnormal.
+                // The scales of exponents above 1 are normal numbers, those of 0 and 1 subnormal.
                 let e = _mm512_cvtepu8_epi32(bytes(0));
                 let normal = _mm512_slli_epi32::<23>(_mm512_sub_epi32(e, _mm512_set1_epi32(1)));
                 let subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x0020_0000), e);
@@ -338,12 +332,12 @@ unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: u
     let minus_magic = _mm512_set1_ps(-MAGIC_F32);
     let mut sums = [[_mm512_setzero_ps(); R]; T];
     for b in 0..call.blocks {
-        let parts = activation::parts(b, T);
+        let offsets = activation::block_offsets(b, T);
         // SAFETY: block `b` is inside the panel and the tile.
         unsafe {
             let panel = call.panel.add(b * R * step);
-            let codes = call.x.add(parts.codes);
-            let scales = call.x.add(parts.scales).cast::<f32>();
+            let codes = call.x.add(offsets.codes);
+            let scales = call.x.add(offsets.scales).cast::<f32>();
             for half in 0..S {
                 let mut dots = [[_mm512_setzero_si512(); R]; T];
                 for r in 0..R {
@@ -385,7 +379,7 @@ unsafe fn panel_tile<const S: usize, const MIN: bool, const R: usize, const T: u
                         min[r] = _mm512_load_ps(at.cast());
                     }
                     for t in 0..T {
-                        let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                        let sum = activation::scaled_sum::<S>(call.x, offsets, t, half);
                         let sum = _mm512_set1_ps(sum);
                         for r in 0..R {
                             sums[t][r] = _mm512_fmadd_ps(min[r], sum, sums[t][r]);
@@ -449,7 +443,7 @@ unsafe fn fused<F: Format>(call: &FusedCall) {
     }
 }
 
-/// How far ahead of their use codes are prefetched: about the data that a core has in flight.
+/// The distance in bytes by which codes are prefetched: about the data that a core has in flight.
 const PREFETCH: usize = 16384;
 
 /// # Safety
@@ -460,7 +454,7 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
     let minus_magic = _mm512_set1_ps(-MAGIC_F32);
     let mut sums = [_mm512_setzero_ps(); T];
     for b in 0..call.blocks {
-        let parts = activation::parts(b, T);
+        let offsets = activation::block_offsets(b, T);
         // SAFETY: block `b` is inside the group and the tile; a prefetch may have any address.
         unsafe {
             let block = call.codes.add(b * F::CODES.block_bytes());
@@ -469,8 +463,8 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
             }
             let lines = lines::<F>(block);
             let (scales, mins) = scales::<F>(call.scales, b);
-            let codes = call.x.add(parts.codes);
-            let x_scales = call.x.add(parts.scales).cast::<f32>();
+            let codes = call.x.add(offsets.codes);
+            let x_scales = call.x.add(offsets.scales).cast::<f32>();
             let quads = QUADS / F::SUB_SCALES;
             for (half, lines) in lines.chunks_exact(quads).enumerate() {
                 let bias = biased_sums(lines);
@@ -491,8 +485,8 @@ unsafe fn fused_tile<F: Format, const T: usize>(call: &FusedCall) {
                 for half in 0..F::SUB_SCALES {
                     for t in 0..T {
                         let sum = match F::SUB_SCALES {
-                            1 => activation::scaled_sum::<1>(call.x, parts, t, half),
-                            _ => activation::scaled_sum::<2>(call.x, parts, t, half),
+                            1 => activation::scaled_sum::<1>(call.x, offsets, t, half),
+                            _ => activation::scaled_sum::<2>(call.x, offsets, t, half),
                         };
                         sums[t] = _mm512_fmadd_ps(mins[half], _mm512_set1_ps(sum), sums[t]);
                     }

@@ -27,7 +27,7 @@ pub(super) const FLOAT: [FloatFn; 5] = [
 /// A plain float dtype.
 trait Float {
     const BYTES: usize;
-    /// The first 16 elements at `at`, those outside `mask` zero.
+    /// The 16 elements at `at`; those outside `mask` are zero.
     ///
     /// # Safety
     /// The elements in `mask` are readable.
@@ -79,7 +79,7 @@ impl Float for F8E4M3 {
         let bits = _mm512_cvtepu8_epi32(unsafe { _mm_maskz_loadu_epi8(mask, at.cast()) });
         let magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7f));
         let sign = _mm512_slli_epi32::<24>(_mm512_xor_si512(bits, magnitude));
-        // 2^(127 - 7) rebiases the exponent, of subnormals too; the greatest magnitude is NaN.
+        // 2^(127 - 7) rebiases the exponent, also of subnormals; the greatest magnitude is NaN.
         let rebias = _mm512_castsi512_ps(_mm512_set1_epi32(247 << 23));
         let number = _mm512_castsi512_ps(_mm512_slli_epi32::<20>(magnitude));
         let nan = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(0x7f));
@@ -109,7 +109,7 @@ unsafe fn float<W: Float>(call: &FloatCall) {
             // SAFETY: rows `row..row + rows` and tokens `t..t + tokens` are inside the call's;
             // `tile` takes the rest of the contract.
             unsafe {
-                let part = FloatCall {
+                let tile_call = FloatCall {
                     w: call.w.add(row * call.w_stride),
                     rows,
                     x: call.x.add(t * call.x_stride),
@@ -118,12 +118,12 @@ unsafe fn float<W: Float>(call: &FloatCall) {
                     ..*call
                 };
                 match tokens {
-                    1 => tile::<W, 1>(&part),
-                    2 => tile::<W, 2>(&part),
-                    3 => tile::<W, 3>(&part),
-                    4 => tile::<W, 4>(&part),
-                    5 => tile::<W, 5>(&part),
-                    _ => tile::<W, TOKENS>(&part),
+                    1 => tile::<W, 1>(&tile_call),
+                    2 => tile::<W, 2>(&tile_call),
+                    3 => tile::<W, 3>(&tile_call),
+                    4 => tile::<W, 4>(&tile_call),
+                    5 => tile::<W, 5>(&tile_call),
+                    _ => tile::<W, TOKENS>(&tile_call),
                 }
             }
         }
@@ -134,7 +134,7 @@ unsafe fn float<W: Float>(call: &FloatCall) {
 /// As `FloatFn`, with at most [`ROWS`] rows and `T` tokens.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn tile<W: Float, const T: usize>(call: &FloatCall) {
-    // Rows beyond the last one are computed as copies of it and not stored.
+    // Rows after the last one are computed as copies of it and are not stored.
     let row_at: [usize; ROWS] = std::array::from_fn(|r| r.min(call.rows - 1) * call.w_stride);
     let mut sums = [[_mm512_setzero_ps(); ROWS]; T];
     let mut k = 0;
@@ -143,7 +143,7 @@ unsafe fn tile<W: Float, const T: usize>(call: &FloatCall) {
             rest @ 0..16 => (1 << rest) - 1,
             _ => u16::MAX,
         };
-        // SAFETY: the mask leaves out what is beyond the rows.
+        // SAFETY: the mask excludes the elements after the end of the rows.
         unsafe {
             let mut w = [_mm512_setzero_ps(); ROWS];
             for r in 0..ROWS {
@@ -161,7 +161,7 @@ unsafe fn tile<W: Float, const T: usize>(call: &FloatCall) {
     let mask = (1u8 << call.rows) - 1;
     for (t, sums) in sums.iter().enumerate() {
         let mut total = add_lanes(sums);
-        // SAFETY: the mask leaves out the rows that are not there.
+        // SAFETY: the mask excludes the rows that do not exist.
         unsafe {
             let y = call.y.add(t * call.y_stride);
             if call.add {

@@ -6,7 +6,7 @@ use kovar_core::DType;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProductError {
-    /// A matrix view does not fit the memory that it is over.
+    /// A matrix view does not fit its memory.
     #[error("{rows} rows of {cols} elements, {stride} apart, do not fit {len} elements")]
     ViewTooLarge {
         /// Rows of the view.
@@ -26,14 +26,14 @@ pub enum ProductError {
         /// Elements from one row to the next.
         stride: usize,
     },
-    /// Two operands disagree about a dimension.
+    /// A dimension of two operands differs.
     #[error("{what}: {expected} expected, {actual} given")]
     Mismatch {
         /// The dimension.
         what: &'static str,
-        /// Its size by the first operand.
+        /// Its size in the first operand.
         expected: usize,
-        /// Its size by the second.
+        /// Its size in the second.
         actual: usize,
     },
     /// The reduced dimension must be whole blocks of 32 for 8-bit activations.
@@ -42,7 +42,7 @@ pub enum ProductError {
         /// Elements of a row.
         k: usize,
     },
-    /// The dtype is no float.
+    /// The dtype is not a float.
     #[error("{dtype} is not a floating-point dtype")]
     NotFloat {
         /// The dtype.

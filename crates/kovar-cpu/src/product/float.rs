@@ -5,24 +5,25 @@ use kovar_core::plain::{F8E4M3, F8E5M2};
 
 use super::kernels::{FloatCall, Kernels};
 use super::panel::half_to_f32;
+use super::views::check_fit;
 use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
 use crate::pool::{SharedMut, ThreadPool};
 
-/// Up to this many tokens a product is bound by reading the weights, which are read once;
-/// beyond, it is blocked for the caches.
+/// Up to this many tokens a product is bound by reading the weights, which are read once. For more
+/// tokens it is blocked for the caches.
 const FEW_TOKENS: usize = 8;
 
 /// Weight rows of one block.
 const BLOCK_ROWS: usize = 64;
 
-/// Elements of a row in one block: four rows and six tokens of it stay in an L1 cache.
+/// Elements of a row in one block: four rows and six tokens of them fit an L1 cache.
 const BLOCK_K: usize = 768;
 
-/// Tokens of one block: with `BLOCK_K` elements half of a usual L2 cache.
+/// Tokens of one block: with `BLOCK_K` elements they fill half of a common L2 cache.
 const BLOCK_TOKENS: usize = 192;
 
-/// The least weight bytes worth a chunk of their own when few tokens are multiplied.
+/// The least weight bytes of a chunk when few tokens are multiplied.
 const GRAIN_BYTES: usize = 16 << 10;
 
 const CHUNKS_PER_THREAD: usize = 8;
@@ -90,18 +91,7 @@ impl<'a> FloatMatrix<'a> {
         k: usize,
         stride: usize,
     ) -> Result<Self, ProductError> {
-        let len = data.len() / dtype.bytes();
-        let end = n
-            .checked_sub(1)
-            .map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(k));
-        if end.is_none_or(|end| end > len) {
-            return Err(ProductError::ViewTooLarge {
-                rows: n,
-                cols: k,
-                stride,
-                len,
-            });
-        }
+        check_fit(n, k, stride, data.len() / dtype.bytes())?;
         Ok(Self {
             data,
             dtype,
@@ -215,7 +205,7 @@ impl<'a> FloatMatrix<'a> {
                 for row in (0..rows).step_by(kernels.float_rows) {
                     // SAFETY: the rows and `k` elements are inside the block, the tokens and
                     // elements inside `x`, the tokens and rows inside `y`; no other chunk writes
-                    // this part of `y`.
+                    // these elements of `y`.
                     unsafe {
                         (kernels.float[FloatDType::F32 as usize])(&FloatCall {
                             w: w.add(row * w_stride),
@@ -235,8 +225,8 @@ impl<'a> FloatMatrix<'a> {
         });
     }
 
-    /// `rows` rows of `k` elements from row `first`, element `from` as f32, in place if they are,
-    /// else converted into `block`; and the bytes from one row to the next.
+    /// Rows `first..first + rows`, elements `from..from + k`, as f32: in place if they are f32,
+    /// else converted into `block`. Also returns the bytes from one row to the next.
     fn block_as_f32(
         &self,
         first: usize,

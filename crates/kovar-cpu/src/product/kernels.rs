@@ -1,4 +1,4 @@
-//! The table of kernels of each level: choosing a level is choosing a table.
+//! The kernel table of each level.
 
 use super::activation::QuantizeCall;
 use super::panel::{DecodeCall, N_KINDS, PanelCall};
@@ -10,7 +10,7 @@ use crate::simd::SimdLevel;
 pub(crate) type QuantizeFn = unsafe fn(&QuantizeCall);
 
 /// # Safety
-/// As [`super::panel::decode`], on a machine that has the level.
+/// As [`super::panel::Decode::decode`].
 pub(crate) type DecodeFn = unsafe fn(&DecodeCall);
 
 /// # Safety
@@ -19,8 +19,8 @@ pub(crate) type DecodeFn = unsafe fn(&DecodeCall);
 /// writable for the first `rows` (at most `16 * groups`) elements of each token.
 pub(crate) type PanelFn = unsafe fn(&PanelCall);
 
-/// What a level's fused kernel is called with: one group in its prepared form and a tile of at
-/// most `fused_tokens` tokens.
+/// The arguments of a level's fused kernel: one group in its prepared form and a tile of at most
+/// `fused_tokens` tokens.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -42,8 +42,8 @@ pub(crate) struct FusedCall {
 /// bytes (codes) and 32 bytes (scales); `x` and `y` as for [`PanelFn`].
 pub(crate) type FusedFn = unsafe fn(&FusedCall);
 
-/// What a level's kernel for float weights is called with: `rows` rows of `k` elements,
-/// `w_stride` bytes apart, and `tokens` rows of `x`; with `add`, products are added to `y`.
+/// The arguments of a level's kernel for float weights: `rows` rows of `k` elements, `w_stride`
+/// bytes apart, and `tokens` rows of `x`. If `add`, products are added to `y`.
 #[derive(Clone, Copy)]
 pub(crate) struct FloatCall {
     pub w: *const u8,

@@ -21,4 +21,4 @@ pub use error::ProductError;
 pub use float::{FloatDType, FloatMatrix};
 pub use kernels::Kernels;
 pub use quantized::{QuantizedProduct, QuantizedRows};
-pub use views::{Rows, RowsMut};
+pub use views::{MatrixView, Rows, RowsMut};

@@ -1,5 +1,5 @@
 //! Kernels for AArch64 with the dot-product instructions: a line of codes is four 16-byte vectors
-//! of 4 rows each. What plain code vectorises as well is taken from the portable kernels.
+//! of 4 rows each. The other kernels are the portable ones, which the compiler vectorises.
 
 // Tiles are indexed by token and row, as in the formulas.
 #![allow(clippy::needless_range_loop)]
@@ -10,11 +10,11 @@ use std::arch::asm;
 use super::activation::{self, CODE_BIAS};
 use super::kernels::Kernels;
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, LookUp, MAGIC, MAGIC_F32, PanelCall, QUADS, block_bytes,
-    mins_at, scales_at,
+    Decode, LANES_BYTES, MAGIC, MAGIC_F32, PanelCall, QUADS, block_bytes, mins_at, per_kind,
+    scales_at,
 };
 use super::portable::FLOAT;
-use crate::pack::{BLOCK_LEN, Format, GROUP_ROWS, LINE, per_format};
+use crate::pack::{BLOCK_LEN, GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 /// Rows of a vector.
@@ -29,29 +29,16 @@ pub(super) static KERNELS: Kernels = Kernels {
     tile: 4,
     fused_tokens: 0,
     quantize: activation::quantize,
-    decode: per_format!(decode),
-    panel: [
-        panel_product::<1, false>,
-        panel_product::<1, false>,
-        panel_product::<1, true>,
-        panel_product::<2, false>,
-        panel_product::<2, true>,
-    ],
+    decode: per_format!(Neon::decode),
+    panel: per_kind!(panel_product),
     fused: None,
     float: FLOAT,
     float_rows: 4,
 };
 
-/// # Safety
-/// As `DecodeFn`.
-unsafe fn decode<F: Format>(call: &DecodeCall) {
-    // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F, Neon>(call) }
-}
-
 struct Neon;
 
-impl LookUp for Neon {
+impl Decode for Neon {
     #[inline]
     #[target_feature(enable = "neon")]
     unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
@@ -106,7 +93,7 @@ fn dot<const LANE: u32>(mut sums: int32x4_t, w: int8x16_t, x: int8x16_t) -> int3
     sums
 }
 
-/// The quad of `x` is known where this is inlined and unrolled.
+/// [`dot`] by the quad of `x`, which is a constant once this is inlined and the loop unrolled.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 fn dot_quad(quad: usize, sums: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
@@ -133,25 +120,25 @@ unsafe fn tile<const S: usize, const MIN: bool, const T: usize>(
     let bias = vdupq_n_u8(CODE_BIAS as u8);
     let mut sums = [[vdupq_n_f32(0.0); VECTORS]; T];
     for b in 0..call.blocks {
-        let parts = activation::parts(b, T);
+        let offsets = activation::block_offsets(b, T);
         // SAFETY: block `b` is inside the panel and the tile.
         unsafe {
             let panel = call.panel.add((b * call.groups + group) * step);
             let lanes = |at: usize, v: usize| {
                 vld1q_f32(panel.add(at + 4 * first).cast::<f32>().add(v * LANES))
             };
-            let scales = call.x.add(parts.scales).cast::<f32>();
+            let scales = call.x.add(offsets.scales).cast::<f32>();
             // Both operands of the instruction are signed.
             let mut x = [[vdupq_n_s8(0); 2]; T];
             for t in 0..T {
-                for half in 0..2 {
-                    let codes = call.x.add(parts.codes + t * BLOCK_LEN + 16 * half);
-                    x[t][half] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(codes), bias));
+                for quads in 0..2 {
+                    let codes = call.x.add(offsets.codes + t * BLOCK_LEN + 16 * quads);
+                    x[t][quads] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(codes), bias));
                 }
             }
-            for part in 0..S {
+            for half in 0..S {
                 let mut dots = [[vdupq_n_s32(MAGIC); VECTORS]; T];
-                for q in part * QUADS / S..(part + 1) * QUADS / S {
+                for q in half * QUADS / S..(half + 1) * QUADS / S {
                     for v in 0..VECTORS {
                         let w = panel.add(q * LINE + 4 * (first + v * LANES));
                         let w = vld1q_s8(w.cast());
@@ -161,7 +148,7 @@ unsafe fn tile<const S: usize, const MIN: bool, const T: usize>(
                     }
                 }
                 for v in 0..VECTORS {
-                    let scale = lanes(scales_at(S) + part * LANES_BYTES, v);
+                    let scale = lanes(scales_at(S) + half * LANES_BYTES, v);
                     let shift = vmulq_f32(scale, minus_magic);
                     for t in 0..T {
                         let dot = vreinterpretq_f32_s32(dots[t][v]);
@@ -172,11 +159,11 @@ unsafe fn tile<const S: usize, const MIN: bool, const T: usize>(
                 }
             }
             if MIN {
-                for part in 0..S {
+                for half in 0..S {
                     for t in 0..T {
-                        let sum = activation::scaled_sum::<S>(call.x, parts, t, part);
+                        let sum = activation::scaled_sum::<S>(call.x, offsets, t, half);
                         for v in 0..VECTORS {
-                            let min = lanes(mins_at(S) + part * LANES_BYTES, v);
+                            let min = lanes(mins_at(S) + half * LANES_BYTES, v);
                             sums[t][v] = vfmaq_n_f32(sums[t][v], min, sum);
                         }
                     }

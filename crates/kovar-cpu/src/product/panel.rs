@@ -1,7 +1,7 @@
-//! A panel: the codes of some groups of rows decoded to signed bytes, with f32 scales, so that
-//! one kernel serves every dtype and the decoding is paid once for many tokens.
+//! A panel: the codes of some groups of rows decoded to signed bytes, with f32 scales. One kernel
+//! then serves every dtype, and codes are decoded once for many tokens.
 //!
-//! Per block of 32 elements, for each group of the panel in turn:
+//! For each block of 32 elements, each group of the panel holds in turn:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -10,20 +10,21 @@
 //! | S x 16 f32 | scales per row |
 //! | S x 16 f32 | minima per row, for dtypes that have them |
 //!
-//! `S` is 2 if every 16 elements have their own scale. The second line is where a kernel starts
-//! its integer sum of `(code + 128) * w`: it cancels the bias of the activations, and it holds
-//! the bits of the float [`MAGIC_F32`], so that the sum is the float `MAGIC_F32 + sum` as it
-//! stands and `scale * sum` is one exact-operand fused multiply-add, with no conversion.
+//! `S` is 2 if every 16 elements have their own scale. A kernel starts its integer sum of
+//! `(code + 128) * w` from the second row of the table, which cancels the bias of the activations.
+//! It also adds the bits of the float [`MAGIC_F32`], so that the bits of the sum are the float
+//! `MAGIC_F32 + sum`, and `scale * sum` is one fused multiply-add of exact operands, without a
+//! conversion.
 
 use kovar_core::quant::levels::e8m0_half;
 
 use super::activation::CODE_BIAS;
 use crate::pack::{BLOCK_LEN, Codes, Format, GROUP_ROWS, LINE, SUPER_BLOCKS, Scales, Values};
 
-/// 1.5 * 2^23: adding an integer below 2^22 in magnitude to its bits adds it to the float. A
-/// block's sum is at most 32 * 127 * 128 < 2^20 in magnitude, and the product of a scale (at most
-/// 19 significant bits) and this number is exact. Beyond 2^103, where only the scales of MXFP4 reach,
-/// it is infinite and the product NaN.
+/// 1.5 * 2^23: adding an integer below 2^22 in magnitude to its bits adds the integer to the float.
+/// A block's sum is at most 32 * 127 * 128 < 2^20 in magnitude, and the product of a scale (at most
+/// 19 significant bits) and this number is exact. For scales above 2^103, which only MXFP4 has,
+/// that product is infinite and the result NaN.
 pub(crate) const MAGIC_F32: f32 = 12_582_912.0;
 
 /// The bits of [`MAGIC_F32`].
@@ -72,8 +73,23 @@ pub(crate) enum PanelKind {
     TwoScalesMins,
 }
 
-/// Kinds of panels.
+/// The number of kinds of panels.
 pub(crate) const N_KINDS: usize = PanelKind::TwoScalesMins as usize + 1;
+
+/// One instance of a panel kernel, generic over the scales of a block and whether it has minima,
+/// per [`PanelKind`].
+macro_rules! per_kind {
+    ($function:ident) => {
+        [
+            $function::<1, false>,
+            $function::<1, false>,
+            $function::<1, true>,
+            $function::<2, false>,
+            $function::<2, true>,
+        ]
+    };
+}
+pub(crate) use per_kind;
 
 impl PanelKind {
     pub(crate) const fn of<F: Format>() -> Self {
@@ -96,8 +112,8 @@ impl PanelKind {
     }
 }
 
-/// Whether numbers beyond 6 bits and a sign occur, of which two products with a biased activation
-/// may not fit 16 bits.
+/// Whether codes need more than 6 bits and a sign: the sum of two products of such codes with
+/// biased activations may overflow 16 bits.
 const fn is_wide<F: Format>() -> bool {
     match F::VALUES {
         Values::Less(_) => matches!(F::CODES, Codes::Byte),
@@ -112,8 +128,8 @@ const fn is_wide<F: Format>() -> bool {
     }
 }
 
-/// What a level's decoder is called with: one group's scales and codes, `blocks` blocks of which
-/// go to `out`, `step` bytes apart.
+/// The arguments of a level's decoder: `blocks` blocks of one group's scales and codes are decoded
+/// to `out`, `step` bytes apart.
 #[derive(Clone, Copy)]
 pub(crate) struct DecodeCall {
     pub scales: *const u8,
@@ -123,8 +139,8 @@ pub(crate) struct DecodeCall {
     pub step: usize,
 }
 
-/// What a level's panel kernel is called with: `groups` groups (1 or 2) of a panel and a tile of
-/// `tokens` tokens; `y[t * y_stride + row]` is written for the first `rows` rows.
+/// The arguments of a level's panel kernel: `groups` groups (1 or 2) of a panel and a tile of
+/// `tokens` tokens. `y[t * y_stride + row]` is written for the first `rows` rows.
 #[derive(Clone, Copy)]
 pub(crate) struct PanelCall {
     pub panel: *const u8,
@@ -137,41 +153,41 @@ pub(crate) struct PanelCall {
     pub rows: usize,
 }
 
-/// How a level looks up codes in a table.
-pub(crate) trait LookUp {
+/// A level's decoder.
+pub(crate) trait Decode {
     /// Replaces 4-bit codes by their levels.
     ///
     /// # Safety
     /// The machine has the level.
     unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]);
-}
 
-/// Decodes a group, in plain code that a compiler vectorises but for the look-up.
-///
-/// # Safety
-/// `scales` and `codes` are a group of `F` with at least `blocks` blocks; `out` is writable for
-/// `blocks` group blocks `step` bytes apart; the pointers are aligned to 64 bytes; the machine has
-/// the level of `L`.
-#[inline(always)]
-pub(crate) unsafe fn decode<F: Format, L: LookUp>(call: &DecodeCall) {
-    for b in 0..call.blocks {
-        // SAFETY: block `b` is inside the group and the panel, and lines are plain bytes.
-        unsafe {
-            let codes = call
-                .codes
-                .add(b * F::CODES.block_bytes())
-                .cast::<[u8; LINE]>();
-            let out = call.out.add(b * call.step);
-            let lines = &mut *out.cast::<[[i8; LINE]; QUADS]>();
-            decode_codes::<F, L>(codes, lines);
-            let starts = &mut *out.add(STARTS_AT).cast::<[[i32; GROUP_ROWS]; 2]>();
-            for (start, lines) in starts
-                .iter_mut()
-                .zip(lines.chunks_exact(QUADS / F::SUB_SCALES))
-            {
-                *start = starting_sums(lines);
+    /// Decodes a group in plain code, which the compiler vectorises except for the look-up.
+    ///
+    /// # Safety
+    /// `scales` and `codes` are a group of `F` with at least `blocks` blocks; `out` is writable for
+    /// `blocks` group blocks `step` bytes apart; the pointers are aligned to 64 bytes; the machine
+    /// has the level.
+    #[inline(always)]
+    unsafe fn decode<F: Format>(call: &DecodeCall) {
+        for b in 0..call.blocks {
+            // SAFETY: block `b` is inside the group and the panel, and lines are plain bytes.
+            unsafe {
+                let codes = call
+                    .codes
+                    .add(b * F::CODES.block_bytes())
+                    .cast::<[u8; LINE]>();
+                let out = call.out.add(b * call.step);
+                let lines = &mut *out.cast::<[[i8; LINE]; QUADS]>();
+                decode_codes::<F, Self>(codes, lines);
+                let starts = &mut *out.add(STARTS_AT).cast::<[[i32; GROUP_ROWS]; 2]>();
+                for (start, lines) in starts
+                    .iter_mut()
+                    .zip(lines.chunks_exact(QUADS / F::SUB_SCALES))
+                {
+                    *start = starting_sums(lines);
+                }
+                decode_scales::<F>(call.scales, b, out);
             }
-            decode_scales::<F>(call.scales, b, out);
         }
     }
 }
@@ -179,7 +195,7 @@ pub(crate) unsafe fn decode<F: Format, L: LookUp>(call: &DecodeCall) {
 /// # Safety
 /// `codes` points to the lines of a block of `F`; the machine has the level of `L`.
 #[inline(always)]
-unsafe fn decode_codes<F: Format, L: LookUp>(
+unsafe fn decode_codes<F: Format, L: Decode + ?Sized>(
     codes: *const [u8; LINE],
     lines: &mut [[i8; LINE]; QUADS],
 ) {

@@ -5,10 +5,10 @@ use kovar_core::plain::{F8E4M3, F8E5M2};
 use super::activation;
 use super::kernels::{FloatCall, FloatFn, Kernels};
 use super::panel::{
-    self, DecodeCall, LANES_BYTES, LookUp, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes,
-    mins_at, scales_at,
+    self, Decode, LANES_BYTES, MAGIC_F32, PanelCall, QUADS, STARTS_AT, block_bytes, mins_at,
+    per_kind, scales_at,
 };
-use crate::pack::{Format, GROUP_ROWS, LINE, per_format};
+use crate::pack::{GROUP_ROWS, LINE, per_format};
 use crate::simd::SimdLevel;
 
 pub(super) static KERNELS: Kernels = Kernels {
@@ -16,29 +16,16 @@ pub(super) static KERNELS: Kernels = Kernels {
     tile: 4,
     fused_tokens: 0,
     quantize: activation::quantize,
-    decode: per_format!(decode),
-    panel: [
-        panel_product::<1, false>,
-        panel_product::<1, false>,
-        panel_product::<1, true>,
-        panel_product::<2, false>,
-        panel_product::<2, true>,
-    ],
+    decode: per_format!(Portable::decode),
+    panel: per_kind!(panel_product),
     fused: None,
     float: FLOAT,
     float_rows: 4,
 };
 
-/// # Safety
-/// As `DecodeFn`.
-unsafe fn decode<F: Format>(call: &DecodeCall) {
-    // SAFETY: by this function's contract.
-    unsafe { panel::decode::<F, Portable>(call) }
-}
-
 struct Portable;
 
-impl LookUp for Portable {
+impl Decode for Portable {
     #[inline(always)]
     unsafe fn look_up(line: &mut [i8; LINE], levels: &'static [i8; 16]) {
         for code in line {
@@ -83,17 +70,17 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
     t: usize,
     sums: &mut [f32; GROUP_ROWS],
 ) {
-    let parts = activation::parts(b, call.tokens);
+    let offsets = activation::block_offsets(b, call.tokens);
     // SAFETY: by this function's contract; f32s of a tile are read unaligned.
     unsafe {
         let lanes = |at: usize| &*block.add(at).cast::<[f32; GROUP_ROWS]>();
         let x = &*call
             .x
-            .add(parts.codes + t * 4 * QUADS)
+            .add(offsets.codes + t * 4 * QUADS)
             .cast::<[[u8; 4]; QUADS]>();
         let d = call
             .x
-            .add(parts.scales + 4 * t)
+            .add(offsets.scales + 4 * t)
             .cast::<f32>()
             .read_unaligned();
         for half in 0..S {
@@ -114,7 +101,7 @@ unsafe fn add_block<const S: usize, const MIN: bool>(
                 sums[i] += dot * scale[i] * d;
             }
             if MIN {
-                let sum = activation::scaled_sum::<S>(call.x, parts, t, half);
+                let sum = activation::scaled_sum::<S>(call.x, offsets, t, half);
                 let min = lanes(mins_at(S) + half * LANES_BYTES);
                 for i in 0..GROUP_ROWS {
                     sums[i] += min[i] * sum;

@@ -11,13 +11,13 @@ use crate::pool::{SharedMut, ThreadPool};
 /// Groups that a panel holds.
 const PANEL_GROUPS: usize = 2;
 
-/// Bytes of activations that one chunk of a product runs over: half of a usual L2 cache.
+/// Bytes of activations of one chunk of a product: half of a common L2 cache.
 const TOKEN_BLOCK_BYTES: usize = 1 << 20;
 
-/// The least weight bytes worth a chunk of their own when few tokens are multiplied.
+/// The least weight bytes of a chunk when few tokens are multiplied.
 const FUSED_GRAIN_BYTES: usize = 16 << 10;
 
-/// Chunks per thread of a product, so that a thread slowed down by other processes takes fewer.
+/// Chunks per thread of a product, so that a thread that other processes slow down takes fewer.
 const CHUNKS_PER_THREAD: usize = 8;
 
 const KINDS: [PanelKind; N_FORMATS] = per_format!(PanelKind::of, ());
@@ -139,7 +139,8 @@ fn panel_bytes(k: usize) -> usize {
     (k / BLOCK_LEN).saturating_mul(PANEL_GROUPS * MAX_BLOCK_BYTES)
 }
 
-/// The product that element `index` of the concatenated `counts` belongs to, and its place there.
+/// The product that item `index` belongs to and the item's index in it, where each product has
+/// `count` items and the items of all products are numbered in a row.
 fn locate<'p, 'a>(
     products: &'p [QuantizedProduct<'a>],
     mut index: usize,
@@ -228,8 +229,8 @@ fn run_panels(
         };
         let first = chunk / n_panels * block;
         let tokens = first..x.rows.min(first + block);
-        // SAFETY: `scratch` has `panel_bytes` for each worker, aligned: `MAX_BLOCK_BYTES` is a
-        // multiple of 64. Two chunks differ in their panel or in their tokens.
+        // SAFETY: `scratch` has `panel_bytes` for each worker, aligned because `MAX_BLOCK_BYTES` is
+        // a multiple of 64. Two chunks differ in their panel or in their tokens.
         unsafe {
             let scratch = scratch.get().add(worker * panel_bytes);
             multiply_panel(x, product, panel, tokens, scratch);
@@ -240,8 +241,8 @@ fn run_panels(
 
 const _: () = assert!(MAX_BLOCK_BYTES.is_multiple_of(ALIGN));
 
-/// Tokens of a chunk, a multiple of the level's tile: few enough to stay in cache, and so that
-/// there are chunks for all threads.
+/// Tokens of a chunk, a multiple of the level's tile: few enough to stay in a cache and to give
+/// chunks to all threads.
 fn token_block(x: &QuantizedRows<'_>, n_panels: usize, n_threads: usize) -> usize {
     const LEAST_TILES: usize = 8;
     let tile_bytes = QuantizedRows::bytes(x.kernels.tile, x.k).max(1);
@@ -256,8 +257,8 @@ fn token_block(x: &QuantizedRows<'_>, n_panels: usize, n_threads: usize) -> usiz
 /// Decodes a panel of `product.w` and multiplies it with a range of tokens.
 ///
 /// # Safety
-/// `scratch` is writable for `panel_bytes` bytes, aligned to 64, and used by nobody else; nobody
-/// else writes these rows and tokens of `product.y`.
+/// `scratch` is writable for `panel_bytes` bytes and aligned to 64. No other thread uses it, or
+/// writes these rows and tokens of `product.y`.
 unsafe fn multiply_panel(
     x: &QuantizedRows<'_>,
     product: &QuantizedProduct<'_>,

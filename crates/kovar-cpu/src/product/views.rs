@@ -1,40 +1,38 @@
-//! Row-major f32 matrices with a row stride, over memory that someone else owns.
+//! Row-major f32 matrices with a row stride, over borrowed memory.
 
 use std::marker::PhantomData;
 
 use super::ProductError;
 
-/// A read-only `[rows, cols]` f32 matrix, rows `stride` elements apart.
+/// A `[rows, cols]` f32 matrix, rows `stride` elements apart, that borrows its memory as `M`.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
-    ptr: *const f32,
-    rows: usize,
-    cols: usize,
-    stride: usize,
-    memory: PhantomData<&'a [f32]>,
-}
-
-/// A writable `[rows, cols]` f32 matrix, rows `stride` elements apart.
-#[derive(Debug)]
-pub struct RowsMut<'a> {
+pub struct MatrixView<M> {
     ptr: *mut f32,
     rows: usize,
     cols: usize,
     stride: usize,
-    memory: PhantomData<&'a mut [f32]>,
+    memory: PhantomData<M>,
 }
 
-// SAFETY: a `Rows` is a shared borrow of f32s.
-unsafe impl Send for Rows<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Rows<'_> {}
-// SAFETY: a `RowsMut` is an exclusive borrow of f32s.
-unsafe impl Send for RowsMut<'_> {}
-// SAFETY: nothing is written through a shared reference by safe code; kernels that do argue that
-// they write disjoint elements.
-unsafe impl Sync for RowsMut<'_> {}
+/// A read-only matrix.
+pub type Rows<'a> = MatrixView<&'a [f32]>;
 
-fn check_fit(rows: usize, cols: usize, stride: usize, len: usize) -> Result<(), ProductError> {
+/// A writable matrix.
+pub type RowsMut<'a> = MatrixView<&'a mut [f32]>;
+
+// SAFETY: a view is a borrow of f32s of the kind of `M`.
+unsafe impl<M: Send> Send for MatrixView<M> {}
+// SAFETY: as above. Safe code writes nothing through a shared reference to a view; kernels that do
+// argue that they write disjoint elements.
+unsafe impl<M: Sync> Sync for MatrixView<M> {}
+
+/// Checks that `rows` rows of `cols` elements, `stride` apart, are inside `len` elements.
+pub(super) fn check_fit(
+    rows: usize,
+    cols: usize,
+    stride: usize,
+    len: usize,
+) -> Result<(), ProductError> {
     let end = match rows.checked_sub(1) {
         None => Some(0),
         Some(last) => last.checked_mul(stride).and_then(|at| at.checked_add(cols)),
@@ -50,27 +48,8 @@ fn check_fit(rows: usize, cols: usize, stride: usize, len: usize) -> Result<(), 
     })
 }
 
-impl<'a> Rows<'a> {
-    /// A view of `data`.
-    ///
-    /// # Errors
-    /// [`ProductError::ViewTooLarge`] if `data` is too short.
-    pub fn new(
-        data: &'a [f32],
-        rows: usize,
-        cols: usize,
-        stride: usize,
-    ) -> Result<Self, ProductError> {
-        check_fit(rows, cols, stride, data.len())?;
-        // SAFETY: the view fits the slice.
-        Ok(unsafe { Self::from_raw_parts(data.as_ptr(), rows, cols, stride) })
-    }
-
-    /// A view of raw memory.
-    ///
-    /// # Safety
-    /// For the lifetime `'a` each of the rows is readable and nobody writes to it.
-    pub unsafe fn from_raw_parts(ptr: *const f32, rows: usize, cols: usize, stride: usize) -> Self {
+impl<M> MatrixView<M> {
+    fn over(ptr: *mut f32, rows: usize, cols: usize, stride: usize) -> Self {
         Self {
             ptr,
             rows,
@@ -78,11 +57,6 @@ impl<'a> Rows<'a> {
             stride,
             memory: PhantomData,
         }
-    }
-
-    /// The first element.
-    pub fn as_ptr(&self) -> *const f32 {
-        self.ptr
     }
 
     /// Rows.
@@ -98,6 +72,35 @@ impl<'a> Rows<'a> {
     /// Elements from one row to the next.
     pub fn stride(&self) -> usize {
         self.stride
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// A view of `data`.
+    ///
+    /// # Errors
+    /// [`ProductError::ViewTooLarge`] if `data` is too short.
+    pub fn new(
+        data: &'a [f32],
+        rows: usize,
+        cols: usize,
+        stride: usize,
+    ) -> Result<Self, ProductError> {
+        check_fit(rows, cols, stride, data.len())?;
+        Ok(Self::over(data.as_ptr().cast_mut(), rows, cols, stride))
+    }
+
+    /// A view of raw memory.
+    ///
+    /// # Safety
+    /// For the lifetime `'a` each of the rows is readable and nothing writes to it.
+    pub unsafe fn from_raw_parts(ptr: *const f32, rows: usize, cols: usize, stride: usize) -> Self {
+        Self::over(ptr.cast_mut(), rows, cols, stride)
+    }
+
+    /// The first element.
+    pub fn as_ptr(&self) -> *const f32 {
+        self.ptr
     }
 }
 
@@ -117,43 +120,21 @@ impl<'a> RowsMut<'a> {
         if rows > 1 && stride < cols {
             return Err(ProductError::Overlap { cols, stride });
         }
-        // SAFETY: the view fits the slice, which is borrowed exclusively.
-        Ok(unsafe { Self::from_raw_parts(data.as_mut_ptr(), rows, cols, stride) })
+        Ok(Self::over(data.as_mut_ptr(), rows, cols, stride))
     }
 
     /// A view of raw memory.
     ///
     /// # Safety
-    /// For the lifetime `'a` each of the rows is writable, rows do not overlap, and nobody else
+    /// For the lifetime `'a` each of the rows is writable, rows do not overlap, and nothing else
     /// reads or writes them.
     pub unsafe fn from_raw_parts(ptr: *mut f32, rows: usize, cols: usize, stride: usize) -> Self {
-        Self {
-            ptr,
-            rows,
-            cols,
-            stride,
-            memory: PhantomData,
-        }
+        Self::over(ptr, rows, cols, stride)
     }
 
     /// The first element.
     pub fn as_mut_ptr(&self) -> *mut f32 {
         self.ptr
-    }
-
-    /// Rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Elements of a row.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Elements from one row to the next.
-    pub fn stride(&self) -> usize {
-        self.stride
     }
 }
 
