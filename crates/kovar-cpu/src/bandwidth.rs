@@ -1,4 +1,4 @@
-//! The machine's memory read bandwidth, measured.
+//! Measurement of the machine's memory read bandwidth.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -6,10 +6,10 @@ use std::time::Instant;
 use crate::buffer::{AlignedBytes, OutOfHostMemory};
 use crate::pool::ThreadPool;
 
-/// Bytes of the buffer: well beyond the caches that a few cores have to themselves.
+/// Bytes of the buffer: much more than the private caches of a few cores.
 const BUFFER_BYTES: usize = 256 << 20;
 
-/// Bytes timed at once: about a millisecond's, so that most windows pass without an interruption.
+/// Bytes timed at once: a window takes about a millisecond, so most pass without an interruption.
 const WINDOW_BYTES: usize = 32 << 20;
 
 /// Bytes of one chunk.
@@ -36,9 +36,9 @@ pub fn measure_read_bandwidth(pool: &ThreadPool) -> Result<f64, OutOfHostMemory>
     for window in std::iter::repeat_n(windows, PASSES).flatten() {
         let start = Instant::now();
         pool.run(WINDOW_BYTES / CHUNK_BYTES, &|chunk, _| {
-            let part = &window[chunk * words_per_chunk..][..words_per_chunk];
+            let words = &window[chunk * words_per_chunk..][..words_per_chunk];
             // Several streams at once: one alone does not keep enough reads in flight.
-            let (first, second) = part.split_at(part.len() / 2);
+            let (first, second) = words.split_at(words.len() / 2);
             let streams = [first, second].map(|half| half.split_at(half.len() / 2));
             let mut lanes = [[0u64; 4]; 4];
             for i in 0..words_per_chunk / 16 {

@@ -19,7 +19,7 @@ pub struct AlignedBytes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate {bytes} bytes of host memory")]
 pub struct OutOfHostMemory {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: usize,
 }
 

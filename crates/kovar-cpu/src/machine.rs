@@ -1,6 +1,6 @@
-//! What the system says about the machine.
+//! Information about the machine from the system.
 
-/// The product's name of the processor.
+/// The product name of the processor.
 pub(crate) fn processor_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     field(&text, "model name").map(str::to_owned)
@@ -18,7 +18,7 @@ pub(crate) fn usable_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The text behind `name` and a colon, of the first line that begins so.
+/// The text after `name` and a colon, in the first line with that name.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines()
         .filter_map(|line| line.split_once(':'))

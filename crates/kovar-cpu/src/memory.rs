@@ -18,18 +18,17 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Zero-initialised bytes aligned to [`ALIGN`], written through a shared reference.
 ///
-/// Whoever reads or writes them does so under the device's queue, which runs one piece of work at
-/// a time.
+/// They are read and written only under the device's queue, which runs one piece of work at a time.
 pub(crate) struct Block {
-    /// What the allocator gave; dangling if the layout is empty.
+    /// The allocator's memory.
     allocation: NonNull<u8>,
     layout: Layout,
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a block is the only owner of its allocation; access to the bytes is by raw pointers,
-// whose users argue that nobody else writes what they read.
+// SAFETY: a block is the only owner of its allocation. The bytes are accessed by raw pointers,
+// whose users argue that no other thread writes what they read.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -39,8 +38,8 @@ impl Block {
     pub(crate) fn zeroed(len: usize) -> Result<Self, OutOfHostMemory> {
         let refused = OutOfHostMemory { bytes: len };
         let huge = len >= 2 * HUGE_PAGE;
-        // The allocator clears aligned memory by hand but maps large unaligned memory lazily, so
-        // a large block is aligned within a larger allocation.
+        // For an aligned request the allocator clears the memory itself; for a large unaligned one
+        // it maps zero pages lazily. So a large block is aligned inside a larger allocation.
         let (size, align) = if huge {
             (len.saturating_add(HUGE_PAGE), 16)
         } else {
@@ -54,7 +53,7 @@ impl Block {
         } else {
             0
         };
-        // SAFETY: a huge allocation has room for `len` bytes behind any offset below `HUGE_PAGE`.
+        // SAFETY: a huge allocation has room for `len` bytes after any offset below `HUGE_PAGE`.
         let start = unsafe { allocation.add(skip) };
         if huge {
             advise_huge_pages(start, len);
@@ -100,8 +99,8 @@ fn advise_huge_pages(start: NonNull<u8>, len: usize) {
             advice: std::ffi::c_int,
         ) -> std::ffi::c_int;
     }
-    // SAFETY: whole pages of an allocation of ours; the advice does not change their content. A
-    // refusal leaves ordinary pages.
+    // SAFETY: these are whole pages of an allocation of ours, and the advice does not change their
+    // content. If it is refused, the pages stay ordinary ones.
     unsafe {
         madvise(
             start.as_ptr().cast(),
@@ -114,9 +113,10 @@ fn advise_huge_pages(start: NonNull<u8>, len: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages(_start: NonNull<u8>, _len: usize) {}
 
-/// A weight as the file stores it, and repacked if that serves its uses.
+/// A weight as the file stores it, and its repacked form if its uses take one.
 pub(crate) struct PreparedWeight {
-    /// The file's own bytes. Views of the weight and all operations but whole products use them.
+    /// The file's own bytes. Whole products use the repacked form; views of the weight and all
+    /// other operations use these.
     pub(crate) file: HostBytes,
     packed: Option<(PackedLayout, Block)>,
 }
@@ -142,18 +142,18 @@ impl PreparedWeight {
     }
 }
 
-/// What a buffer of the CPU device is.
+/// The memory of a buffer of the CPU device.
 pub(crate) enum CpuMemory {
     /// Memory of the device.
     Owned(Block),
-    /// Host bytes read where they lie; read-only.
+    /// Host bytes that are read in place; read-only.
     Imported(HostBytes),
     /// A weight; read-only.
     Weight(PreparedWeight),
 }
 
 impl CpuMemory {
-    /// The plain bytes: the first one and how many there are.
+    /// The address of the first plain byte, and their number.
     pub(crate) fn bytes(&self) -> (*const u8, usize) {
         let host = |bytes: &HostBytes| (bytes.as_slice().as_ptr(), bytes.len());
         match self {
@@ -163,7 +163,7 @@ impl CpuMemory {
         }
     }
 
-    /// The first byte and the byte count, if the memory may be written.
+    /// The address of the first byte and the number of bytes, if the memory is writable.
     pub(crate) fn writable(&self) -> Option<(*mut u8, usize)> {
         match self {
             CpuMemory::Owned(block) => Some((block.as_ptr(), block.len())),
@@ -201,7 +201,7 @@ impl DeviceMemory for DeviceBuffer {
 }
 
 impl CpuMemory {
-    /// The bytes of memory that it takes.
+    /// Bytes of memory.
     fn len(&self) -> usize {
         match self {
             CpuMemory::Weight(weight) => match &weight.packed {

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::buffer::OutOfHostMemory;
 use crate::memory::Block;
 
-/// Scratch memory as large as the program needs that needs most.
+/// Scratch memory of the largest size that a program needs.
 pub(crate) struct Scratch(Mutex<Arc<Block>>);
 
-/// The scratch memory of a device, as long as a program uses it.
+/// The scratch memory of a device; it exists while a program uses it.
 #[derive(Default)]
 pub(crate) struct SharedScratch(Mutex<Weak<Scratch>>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is inside is replaced as a whole.
+    // The content is only replaced as a whole, so a panic cannot leave it half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -25,7 +25,7 @@ impl Scratch {
 }
 
 impl SharedScratch {
-    /// Scratch memory of at least `bytes` bytes, and by how much it grew for them.
+    /// Scratch memory of at least `bytes` bytes, and the bytes by which it grew for them.
     pub(crate) fn at_least(&self, bytes: usize) -> Result<(Arc<Scratch>, usize), OutOfHostMemory> {
         let mut shared = lock(&self.0);
         let Some(scratch) = shared.upgrade() else {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_memory_is_shared_and_grows_for_who_needs_most() {
+    fn scratch_memory_is_shared_and_grows_to_the_largest_request() {
         let shared = SharedScratch::default();
         let (small, grown) = shared.at_least(100).unwrap();
         assert_eq!((small.block().len(), grown), (100, 100));

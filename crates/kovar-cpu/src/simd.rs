@@ -1,12 +1,11 @@
-//! Which vector instructions the kernels use.
+//! The vector instructions that kernels use.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A set of vector instructions that kernels are written for.
 ///
-/// A level is a value: whoever makes a backend passes one, so tests run every level that the
-/// machine has.
+/// A level is a value that is passed to a backend, so tests can run every level of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SimdLevel {
@@ -29,7 +28,7 @@ pub struct UnknownSimdLevel {
 }
 
 impl SimdLevel {
-    /// Every level, the plainest first.
+    /// Every level, the simplest first.
     pub const ALL: [SimdLevel; 4] = [
         SimdLevel::Portable,
         SimdLevel::Avx2,
@@ -46,7 +45,7 @@ impl SimdLevel {
             .unwrap_or(SimdLevel::Portable)
     }
 
-    /// The levels that this machine can run, the plainest first.
+    /// The levels that this machine can run, the simplest first.
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|l| l.is_available()).collect()
     }
