@@ -13,7 +13,7 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// Elements worth a chunk of work of their own.
+/// The least elements of a chunk.
 const GRAIN: usize = 1 << 14;
 
 struct Arange {

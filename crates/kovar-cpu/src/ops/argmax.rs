@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use kovar_core::NodeRef;
 
-use super::rows::{PIECE, Walk, repeated};
+use super::rows::{PIECE, Walk, repeated, row_pieces};
 use super::{Compiled, Entry, FLOATS, I32, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -15,7 +15,7 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// `x` and the result, the latter repeated along the rows of `x`.
+/// `x`, and the result repeated along the rows of `x`.
 struct Argmax(Walk<2>);
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
@@ -34,9 +34,10 @@ impl Kernel for Argmax {
             let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
             // The greatest element so far and its index.
             let mut best: Option<(f32, usize)> = None;
-            let mut column = 0;
-            while column < row_len && !best.is_some_and(|(greatest, _)| greatest.is_nan()) {
-                let n = PIECE.min(row_len - column);
+            for (column, n) in row_pieces(row_len) {
+                if best.is_some_and(|(greatest, _)| greatest.is_nan()) {
+                    break;
+                }
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
                 let (greatest, values) = unsafe {
                     let from = x_form.at(x, column);
@@ -50,7 +51,6 @@ impl Kernel for Argmax {
                     let at = values.iter().position(is_it).unwrap_or(0);
                     best = Some((greatest, column + at));
                 }
-                column += n;
             }
             let index = best.map_or(0, |(_, at)| at as i32);
             // SAFETY: the result's element is inside it, by `Kernel::run`'s contract writable.

@@ -1,4 +1,4 @@
-//! Indices in the order of the elements.
+//! The indices that sort rows.
 
 use std::mem::MaybeUninit;
 
@@ -17,10 +17,10 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct Argsort {
-    /// `x` and the first elements of the result's rows, repeated along the rows of `x`.
+    /// `x`, and the first element of each row of the result repeated along the rows of `x`.
     walk: Walk<2>,
     order: SortOrder,
-    /// Indices wanted of each row.
+    /// Indices that are written for each row.
     k: usize,
     /// Bytes between neighbours of the result.
     stride: usize,
@@ -45,10 +45,10 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     }))
 }
 
-/// A number whose order is that of the elements: NaN above all others, 0 and -0 equal.
+/// A number that orders as the element does: NaN above all others, 0 and -0 equal.
 #[inline(always)]
 fn sort_key(x: f32) -> u32 {
-    // Adding 0 makes 0 of -0.
+    // Adding 0 turns -0 into 0.
     let bits = (x + 0.0).to_bits();
     let negative = ((bits as i32) >> 31) as u32;
     let ordered = bits ^ (negative | 0x8000_0000);
@@ -61,9 +61,10 @@ impl Argsort {
         self.walk.row_len().next_multiple_of(8)
     }
 
-    /// Sorts the first `k` of a row's elements, each a key above its index, to the front.
+    /// Sorts a row's first `k` elements to the front. The upper half of an element is its key, the
+    /// lower half its index.
     fn sort(&self, keys: &mut [u64]) {
-        // Keys differ at least in their indices, so an unstable order is the stable one.
+        // Elements differ at least in their indices, so an unstable sort gives the stable order.
         if self.k < keys.len() {
             if self.k == 0 {
                 return;

@@ -44,7 +44,7 @@ pub(super) fn body_of(op: &Op) -> Option<Body> {
     })
 }
 
-/// The kernel of a node of two operands, the second of which may be broadcast.
+/// The kernel of a node of two operands. The second may be broadcast.
 pub(super) fn compile_with(resolver: &Resolver<'_>, node: NodeRef<'_>, f: RowFn) -> Compiled {
     let (a, b) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let y = resolver.write(node)?;

@@ -1,4 +1,4 @@
-//! Operands one after another along a dimension.
+//! Concatenation of operands along a dimension.
 
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// Each operand onto its part of the result.
+/// The copy of each operand to its window of the result.
 struct Concat(Vec<Move>);
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
@@ -28,9 +28,9 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     for i in 0..node.n_inputs() {
         let x = resolver.input(node, i)?;
         let size = x.layout.dims().get(op.dim).copied().unwrap_or(0);
-        let part = y.layout.slice(op.dim, start..start + size);
-        let part = y.with_layout(part.ok_or_else(malformed)?);
-        moves.push(Move::new(&x, &part).ok_or_else(malformed)?);
+        let window = y.layout.slice(op.dim, start..start + size);
+        let window = y.with_layout(window.ok_or_else(malformed)?);
+        moves.push(Move::new(&x, &window).ok_or_else(malformed)?);
         start += size;
     }
     Ok(Box::new(Concat(moves)))
@@ -38,9 +38,9 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 
 impl Kernel for Concat {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        for part in &self.0 {
+        for copy in &self.0 {
             // SAFETY: by this function's contract; the result overlaps no operand.
-            unsafe { part.run(run) };
+            unsafe { copy.run(run) };
         }
         Ok(())
     }

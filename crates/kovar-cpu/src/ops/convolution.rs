@@ -1,18 +1,18 @@
-//! Convolutions and transposed ones as products of the weights with patches of the image, packed a
-//! panel at a time.
+//! Convolutions and transposed convolutions as products of the weights with patches of the image,
+//! packed a panel at a time.
 //!
-//! Along an axis, the positions of a result fall into *phases* that see the same taps of the
-//! kernel: a convolution has one phase, a transposed one of stride `s` has `s`, each of which is
-//! a convolution of stride 1 with every `s`-th tap.
+//! Along an axis, the positions of a result fall into *phases*; the positions of a phase see the
+//! same taps of the kernel. A convolution has one phase. A transposed convolution of stride `s` has
+//! `s` phases, and each is a convolution of stride 1 with every `s`-th tap.
 
 use std::ops::Range;
 
-use kovar_core::{Dims, Layout, NodeRef, collapse};
+use kovar_core::ops::Op;
+use kovar_core::{DType, Dims, Layout, NodeRef, collapse};
 
-use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, multiply};
-use super::image::{Image, four};
-use super::rows::{GRAIN, RowForm};
-use super::{Compiled, malformed};
+use super::blocked::{Block, Blocked, COLUMNS, Cut, Left, Size, multiply};
+use super::rows::{GRAIN, IndexedRows, RowForm, Vector, four};
+use super::{Compiled, Entry, FLOATS, malformed};
 use crate::buffer::ALIGN;
 use crate::pool::SharedMut;
 use crate::product::ProductError;
@@ -49,19 +49,19 @@ impl Phase {
     }
 }
 
-/// An axis of a convolution. The graph's checks bound what is computed with these.
+/// The attributes of an axis. The graph's checks exclude values for which positions overflow.
 #[derive(Clone, Copy)]
-pub(super) struct Geometry {
-    pub(super) stride: usize,
-    pub(super) padding: usize,
-    pub(super) dilation: usize,
+struct Geometry {
+    stride: usize,
+    padding: usize,
+    dilation: usize,
 }
 
 /// The phases of one axis, and for each tap of the kernel its phase and its place there.
 struct Axis {
     phases: Vec<Phase>,
     places: Vec<Option<(usize, usize)>>,
-    /// Taps of the phases before each.
+    /// For each phase, the number of taps of the phases before it.
     before: Vec<usize>,
 }
 
@@ -123,30 +123,31 @@ impl Axis {
     }
 }
 
-/// How the weights of one row of the product, that is of one channel of the result, lie.
+/// The layout of the weights of one row of the product, which is one channel of the result.
 #[derive(Clone, Copy, PartialEq)]
 enum Weights {
-    /// In the order of the terms, evenly spaced, as f32.
+    /// In the order of `k`, evenly spaced, as f32.
     InPlace,
-    /// In the order of the terms, evenly spaced.
+    /// In the order of `k`, evenly spaced.
     Ordered,
-    /// Otherwise: they are brought into the order of the terms first.
+    /// Any other layout: they are copied into the order of `k` first.
     Gathered,
 }
 
 struct Convolution {
     name: &'static str,
-    x: Image,
-    y: Image,
-    /// Whether a row of the image continues the one before it.
+    /// By batch, channel and row.
+    x: IndexedRows<3>,
+    y: IndexedRows<3>,
+    /// Whether each row of the result begins where the row before it ends.
     y_merges: bool,
     weights: Weights,
     weight: Address,
-    /// The form of the terms of a row, or of a row of a kernel if weights are gathered.
+    /// The form of a row of the product, or of a row of a kernel if weights are gathered.
     weight_form: RowForm,
     /// Bytes between groups, channels of the result, channels of the image, rows of a kernel.
     weight_strides: [usize; 4],
-    bias: Option<(Address, RowForm)>,
+    bias: Option<Vector>,
     groups: usize,
     /// Channels of a group, of the image and of the result.
     channels: [usize; 2],
@@ -156,45 +157,62 @@ struct Convolution {
     cut: Cut,
 }
 
-/// What distinguishes the two operations.
-pub(super) struct Attributes {
-    pub(super) transposed: bool,
-    pub(super) axes: [Geometry; 2],
-    pub(super) groups: usize,
+/// The row of both operations in the kernel table.
+pub(super) static ENTRY: Entry = Entry {
+    operands: |_, _| FLOATS,
+    result: |_| FLOATS,
+    compile,
+};
+
+/// What the two operations have in common, and which of them it is.
+struct Attributes {
+    transposed: bool,
+    axes: [Geometry; 2],
+    groups: usize,
 }
 
-/// The kernel of a convolution of `x` with a weight and perhaps a bias.
-pub(super) fn compile(
-    resolver: &Resolver<'_>,
-    node: NodeRef<'_>,
-    attributes: &Attributes,
-) -> Compiled {
+impl Attributes {
+    fn of(op: &Op) -> Option<Self> {
+        let (transposed, stride, padding, dilation, groups) = match op {
+            Op::Conv2d(op) => (false, op.stride, op.padding, op.dilation, op.groups),
+            Op::ConvTranspose2d(op) => (true, op.stride, op.padding, op.dilation, op.groups),
+            _ => return None,
+        };
+        let axes = [0, 1].map(|i| Geometry {
+            stride: stride[i],
+            padding: padding[i],
+            dilation: dilation[i],
+        });
+        Some(Self {
+            transposed,
+            axes,
+            groups,
+        })
+    }
+}
+
+fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (x, weight) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
-    let bias = (node.n_inputs() > 2)
-        .then(|| resolver.input(node, 2))
-        .transpose()?;
+    let bias = Vector::optional(resolver, node, 2)?;
     let y = resolver.write(node)?;
     let n_threads = resolver.shared.pool.n_threads();
-    let kernel = assemble(node, attributes, [&x, &weight, &y], n_threads);
+    let kernel = assemble(node, [&x, &weight, &y], n_threads);
     let kernel = kernel.ok_or_else(|| malformed(resolver, node, "weight"))?;
-    Ok(Box::new(Convolution {
-        bias: bias.map(|bias| (bias.start(), RowForm::of(&bias))),
-        ..kernel
-    }))
+    Ok(Box::new(Convolution { bias, ..kernel }))
 }
 
 fn assemble(
     node: NodeRef<'_>,
-    attributes: &Attributes,
     [x, weight, y]: [&Operand<'_>; 3],
     n_threads: usize,
 ) -> Option<Convolution> {
+    let attributes = Attributes::of(node.op())?;
     let [batch, c_in, height, width] = four(x.layout.dims())?;
     let [_, c_out, oh, ow] = four(y.layout.dims())?;
     let [_, _, kh, kw] = four(weight.layout.dims())?;
     let groups = attributes.groups;
     let channels = [c_in.checked_div(groups)?, c_out.checked_div(groups)?];
-    // Without terms or results no tap is ever used, whatever the size of the kernel.
+    // Without input channels or results no tap is used, whatever the size of the kernel.
     let [kh, kw] = if channels[0] == 0 || y.layout.elements() == 0 {
         [0, 0]
     } else {
@@ -215,18 +233,17 @@ fn assemble(
         (Weights::Gathered, form, strides)
     } else {
         let strides = [channels[1] * first, first, second, row];
-        let terms = Layout::strided(
+        let kernel = Layout::strided(
             Dims::new(&weight.layout.dims()[1..])?,
             Dims::new(&[second, row, column])?,
             0,
         )?;
-        let merged = collapse(&[&terms])?;
+        let merged = collapse(&[&kernel])?;
         match (merged.dims.rank(), merged.strides.first()) {
             (0 | 1, Some(stride)) if stride.rank() == merged.dims.rank() => {
                 let layout = Layout::strided(merged.dims, *stride, 0)?;
                 let form = RowForm::of(&weight.with_layout(layout));
-                let in_place = form.dtype() == kovar_core::DType::F32;
-                let weights = if in_place {
+                let weights = if form.dtype() == DType::F32 {
                     Weights::InPlace
                 } else {
                     Weights::Ordered
@@ -239,8 +256,8 @@ fn assemble(
     let y_row = y.layout.strides()[2];
     let mut convolution = Convolution {
         name: node.op().name(),
-        x: Image::new(x)?,
-        y: Image::new(y)?,
+        x: IndexedRows::new(x)?,
+        y: IndexedRows::new(y)?,
         y_merges: oh <= 1 || y_row == ow * RowForm::of(y).stride(),
         weights,
         weight: weight.start(),
@@ -261,8 +278,8 @@ fn assemble(
     Some(convolution)
 }
 
-/// A product: a batch, a group, and a phase of each axis.
-struct Part<'a> {
+/// A product of a convolution: a batch, a group, and a phase of each axis.
+struct Product<'a> {
     batch: usize,
     group: usize,
     phases: [&'a Phase; 2],
@@ -270,14 +287,14 @@ struct Part<'a> {
 }
 
 impl Convolution {
-    fn part(&self, product: usize) -> Part<'_> {
+    fn product(&self, product: usize) -> Product<'_> {
         let [rows, columns] = &self.axes;
         let (rest, column) = (
             product / columns.phases.len(),
             product % columns.phases.len(),
         );
         let (rest, row) = (rest / rows.phases.len(), rest % rows.phases.len());
-        Part {
+        Product {
             batch: rest / self.groups,
             group: rest % self.groups,
             phases: [&rows.phases[row], &columns.phases[column]],
@@ -301,8 +318,8 @@ impl Convolution {
         bytes.next_multiple_of(ALIGN)
     }
 
-    /// Where the gathered weights of a pair of phases begin; those of a channel of the result
-    /// are together, in the order of the terms.
+    /// The first element of the gathered weights of a pair of phases. The weights of a channel of
+    /// the result follow each other in the order of `k`.
     fn gathered_start(&self, [row, column]: [usize; 2]) -> usize {
         let [rows, columns] = &self.axes;
         let taps = rows.before[row] * columns.taps()
@@ -310,7 +327,7 @@ impl Convolution {
         taps * self.channels[0] * self.channels[1] * self.groups
     }
 
-    /// Brings all weights into the order of the terms of their products.
+    /// Copies all weights into the order of `k` of their products.
     ///
     /// # Safety
     /// As [`Kernel::run`]; `to` has room for them.
@@ -318,18 +335,19 @@ impl Convolution {
         const BUFFER: usize = 64;
         let [inputs, outputs] = self.channels;
         let [rows, columns] = &self.axes;
-        let [groups, out, of, row_bytes] = self.weight_strides;
+        let [group_bytes, output_bytes, input_bytes, row_bytes] = self.weight_strides;
         let per_row = inputs * rows.places.len() * columns.places.len();
         let to = SharedMut::new(to);
         let grain = GRAIN.div_ceil(per_row.max(1));
         run.pool
             .run_ranges(outputs * self.groups, grain, &|range, _| {
                 for output in range {
-                    let start = output / outputs * groups + output % outputs * out;
+                    let (group, channel) = (output / outputs, output % outputs);
+                    let start = group * group_bytes + channel * output_bytes;
                     for input in 0..inputs {
                         for (u, row) in rows.places.iter().enumerate() {
                             let Some((row, row_tap)) = *row else { continue };
-                            let kernel_row = start + input * of + u * row_bytes;
+                            let kernel_row = start + input * input_bytes + u * row_bytes;
                             let kernel_row = self.weight.get().wrapping_add(kernel_row);
                             let taps = rows.phases[row].taps.len();
                             for (i, places) in columns.places.chunks(BUFFER).enumerate() {
@@ -346,10 +364,10 @@ impl Convolution {
                                         continue;
                                     };
                                     let wide = columns.phases[column].taps.len();
-                                    let term = (input * taps + row_tap) * wide + tap;
+                                    let k = (input * taps + row_tap) * wide + tap;
                                     let at = self.gathered_start([row, column])
                                         + output * inputs * taps * wide
-                                        + term;
+                                        + k;
                                     // SAFETY: each weight has a place of its own.
                                     unsafe { *to.get().add(at) = *value };
                                 }
@@ -368,89 +386,66 @@ impl Blocked for Convolution {
     }
 
     fn size(&self, product: usize) -> Size {
-        let [rows, columns] = self.part(product).phases;
+        let [rows, columns] = self.product(product).phases;
         Size {
             rows: self.channels[1],
             columns: rows.count * columns.count,
-            terms: self.channels[0] * rows.taps.len() * columns.taps.len(),
+            k: self.channels[0] * rows.taps.len() * columns.taps.len(),
         }
     }
 
     unsafe fn start(&self, run: &Run<'_>, product: usize, row: usize) -> f32 {
-        let Some((bias, form)) = self.bias else {
-            return 0.0;
-        };
-        let channel = self.part(product).group * self.channels[1] + row;
-        let mut value = 0.0;
+        let channel = self.product(product).group * self.channels[1] + row;
         // SAFETY: the channel is inside the bias.
-        unsafe { form.read_to(run.vector, form.at(bias.get(), channel), 1, &mut value) };
-        value
+        let bias = |bias: Vector| unsafe { bias.element(run.vector, channel) };
+        self.bias.map_or(0.0, bias)
     }
 
-    unsafe fn left(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        rows: Range<usize>,
-        terms: Range<usize>,
-        buffer: *mut f32,
-    ) -> Left {
-        let part = self.part(product);
+    unsafe fn left(&self, run: &Run<'_>, block: &Block, buffer: *mut f32) -> Left {
+        let product = self.product(block.product);
+        let (rows, k) = (&block.rows, &block.k);
         let [groups, outputs, ..] = self.weight_strides;
-        let start = part.group * groups + rows.start * outputs;
+        let start = product.group * groups + rows.start * outputs;
         let start = self.weight.get().wrapping_add(start);
+        let at = |row: usize| {
+            self.weight_form
+                .at(start.wrapping_add(row * outputs), k.start)
+        };
         match self.weights {
             Weights::InPlace => Left {
-                start: self.weight_form.at(start, terms.start).cast(),
-                row: outputs / size_of::<f32>(),
-                term: self.weight_form.stride(),
+                start: at(0).cast(),
+                row_stride: outputs / size_of::<f32>(),
+                k_stride: self.weight_form.stride(),
             },
             Weights::Ordered => {
-                for i in 0..rows.len() {
-                    let from = start.wrapping_add(i * outputs);
-                    let from = self.weight_form.at(from, terms.start);
-                    // SAFETY: the terms are inside the weight and the buffer has room for them.
-                    unsafe {
-                        let to = buffer.add(i * terms.len());
-                        self.weight_form.read_to(run.vector, from, terms.len(), to);
-                    }
-                }
-                Left {
-                    start: buffer,
-                    row: terms.len(),
-                    term: 1,
-                }
+                let size = (rows.len(), k.len());
+                // SAFETY: the block is inside the weight and the buffer has room for it.
+                unsafe { Left::copied(run, self.weight_form, size, at, buffer) }
             }
             Weights::Gathered => {
-                let all = self.size(product).terms;
-                let output = part.group * self.channels[1] + rows.start;
-                let at = self.gathered_start(part.indices) + output * all + terms.start;
+                let all = self.size(block.product).k;
+                let output = product.group * self.channels[1] + rows.start;
+                let at = self.gathered_start(product.indices) + output * all + k.start;
                 Left {
                     start: run.scratch.get().cast::<f32>().wrapping_add(at),
-                    row: all,
-                    term: 1,
+                    row_stride: all,
+                    k_stride: 1,
                 }
             }
         }
     }
 
-    unsafe fn right(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        terms: Range<usize>,
-        columns: Range<usize>,
-        panel: *mut f32,
-    ) {
-        let part = self.part(product);
-        let [down, across] = part.phases;
+    unsafe fn right(&self, run: &Run<'_>, block: &Block, panel: *mut f32) {
+        let product = self.product(block.product);
+        let columns = &block.columns;
+        let [down, across] = product.phases;
         let (down_taps, across_taps) = (down.taps.len(), across.taps.len());
         let form = self.x.form.every(across.source_step);
         let start = (columns.start / across.count, columns.start % across.count);
-        for (i, term) in terms.enumerate() {
-            let (rest, tap) = (term / across_taps, &across.taps[term % across_taps]);
+        for (i, k) in block.k.clone().enumerate() {
+            let (rest, tap) = (k / across_taps, &across.taps[k % across_taps]);
             let (channel, row_tap) = (rest / down_taps, &down.taps[rest % down_taps]);
-            let channel = part.group * self.channels[0] + channel;
+            let channel = product.group * self.channels[0] + channel;
             let (mut row, mut column) = start;
             let mut at = 0;
             while at < columns.len() {
@@ -470,7 +465,7 @@ impl Blocked for Convolution {
                             };
                             let y = source(row, down.source_step, row_tap.offset);
                             let x = source(from, across.source_step, tap.offset);
-                            let image_row = self.x.row(part.batch, channel, y);
+                            let image_row = self.x.row([product.batch, channel, y]);
                             let first = self.x.form.at(image_row, x);
                             let to = to.add(from - column);
                             form.read_to(run.vector, first, until - from, to);
@@ -487,21 +482,15 @@ impl Blocked for Convolution {
         }
     }
 
-    unsafe fn store(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        row: usize,
-        columns: Range<usize>,
-        sums: *mut f32,
-    ) {
-        let part = self.part(product);
-        let [down, across] = part.phases;
-        let channel = part.group * self.channels[1] + row;
+    unsafe fn store(&self, run: &Run<'_>, block: &Block, row: usize, sums: *mut f32) {
+        let product = self.product(block.product);
+        let columns = &block.columns;
+        let [down, across] = product.phases;
+        let channel = product.group * self.channels[1] + row;
         let form = self.y.form.every(across.step);
+        let image_row = |row: usize| self.y.row([product.batch, channel, row]);
         if self.y_merges && across.step == 1 && down.step == 1 {
-            let to = self.y.row(part.batch, channel, 0);
-            let to = form.at(to, columns.start);
+            let to = form.at(image_row(0), columns.start);
             // SAFETY: the columns are inside the result, whose rows continue each other.
             unsafe { form.write(run.vector, sums, columns.len(), to) };
             return;
@@ -510,9 +499,7 @@ impl Blocked for Convolution {
         let mut at = 0;
         while at < columns.len() {
             let n = (across.count - column).min(columns.len() - at);
-            let to = self
-                .y
-                .row(part.batch, channel, down.first + row * down.step);
+            let to = image_row(down.first + row * down.step);
             let to = self.y.form.at(to, across.first + column * across.step);
             // SAFETY: the positions are inside the result.
             unsafe { form.write(run.vector, sums.add(at), n, to) };
@@ -525,8 +512,8 @@ impl Blocked for Convolution {
 
 impl Kernel for Convolution {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        // SAFETY: by this function's contract; the scratch memory holds the gathered weights and
-        // what the products take.
+        // SAFETY: by this function's contract; the scratch memory has room for the gathered weights
+        // and, after them, for the products.
         unsafe {
             let scratch = run.scratch.get();
             if self.weights == Weights::Gathered {

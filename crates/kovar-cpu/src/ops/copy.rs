@@ -1,4 +1,4 @@
-//! Copies, casts and makes contiguous.
+//! Copies, casts, and contiguous copies of views.
 
 use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef, plain};
@@ -26,14 +26,14 @@ fn result(op: &Op) -> DType {
     }
 }
 
-/// Elements that a cast takes at a time, and the most bytes of one.
+/// The elements that a cast takes at a time, and the most bytes of an element.
 const CAST: usize = 256;
 const MAX_BYTES: usize = 8;
 
 /// To the same dtype.
 struct Same(Move);
 
-/// From what decodes to f32 exactly to what f32 encodes to.
+/// From a dtype that decodes to f32 exactly to one that f32 encodes to.
 struct ByFloats(Walk<2>);
 
 /// Between any plain dtypes.

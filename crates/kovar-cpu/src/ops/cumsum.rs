@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use kovar_core::NodeRef;
 
-use super::rows::{PIECE, Walk};
+use super::rows::{PIECE, Walk, row_pieces};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -30,11 +30,9 @@ impl Kernel for Cumsum {
         self.0.each_row(run, &|_, [x, y], _| {
             let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
             let buffer = buffer.as_mut_ptr().cast::<f32>();
-            // In f64, because errors of early sums are in all later ones.
+            // In f64, because the rounding errors of early sums are in all later sums.
             let mut sum = 0f64;
-            let mut column = 0;
-            while column < row_len {
-                let n = PIECE.min(row_len - column);
+            for (column, n) in row_pieces(row_len) {
                 let to = y_form.at(y, column);
                 // SAFETY: the piece is inside the rows, by `Kernel::run`'s contract readable and
                 // writable; in place, it is read before it is written.
@@ -47,7 +45,6 @@ impl Kernel for Cumsum {
                     }
                     y_form.write(run.vector, buffer, n, to);
                 }
-                column += n;
             }
         });
         Ok(())

@@ -1,9 +1,9 @@
-//! Elements moved and set bit by bit.
+//! Elements copied and set bit by bit.
 
 use super::rows::Walk;
 use crate::program::{Operand, Run};
 
-/// Moves `n` elements of `size` bytes; strides are in elements.
+/// Copies `n` elements of `size` bytes; strides are in elements.
 ///
 /// # Safety
 /// The elements from `from` on are readable, those from `to` on writable, and they are apart.
@@ -46,7 +46,7 @@ unsafe fn strided<T>(from: *const u8, from_stride: usize, to: *mut u8, to_stride
     }
 }
 
-/// One window copied onto another of the same dtype and dims.
+/// The copy of a window to another of the same dtype and dims.
 pub(super) struct Move {
     walk: Walk<2>,
     /// Elements and bytes of a block.
@@ -68,21 +68,21 @@ impl Move {
         let [from_stride, to_stride] = self.walk.forms.map(|form| form.stride());
         let (len, size) = self.block;
         self.walk.pieces(run, &|[from, to], n| {
-            // SAFETY: pieces are whole blocks inside the windows, which are apart, by this function's contract
-            // readable and writable.
+            // SAFETY: pieces are whole blocks inside the windows, which are apart, by this
+            // function's contract readable and writable.
             unsafe { move_elements(size, (from, from_stride), (to, to_stride), n / len) };
         });
     }
 }
 
-/// One element all over a window.
+/// One element written to all of a window.
 pub(super) struct Set {
     walk: Walk<1>,
     element: Vec<u8>,
 }
 
 impl Set {
-    /// Sets elements of the window's dtype; `element` has the bytes of one.
+    /// `element` has the bytes of one element of the window's dtype; otherwise `None`.
     pub(super) fn new(window: &Operand<'_>, element: Vec<u8>) -> Option<Self> {
         let walk = Walk::merged([window])?;
         (element.len() == window.dtype.block_bytes()).then_some(Self { walk, element })

@@ -1,14 +1,12 @@
 //! General products of matrices.
 
-use std::ops::Range;
-
 use kovar_core::ops::Op;
 use kovar_core::{DType, Dims, MAX_RANK, NodeRef};
 
-use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
+use super::blocked::{Block, Blocked, COLUMNS, Cut, Left, Size, multiply, pack_k_major};
 use super::matrix::{Batches, Matrix};
 use super::rows::broadcast;
-use super::{Compiled, Entry, F32, FACTORS, FLOATS, malformed};
+use super::{Compiled, Entry, F32, FACTORS, FLOATS, malformed, optional};
 use crate::product::ProductError;
 use crate::program::{Kernel, Operand, Resolver, Run};
 
@@ -18,14 +16,11 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// Columns of a right operand that are transposed together.
-const TRANSPOSED: usize = 8;
-
 struct Gemm {
     a: Matrix,
-    /// Transposed, if its terms lie closer together than its columns.
+    /// Transposed if it is K-major: neighbours along `k` are closer together than those of a row.
     b: Matrix,
-    b_transposed: bool,
+    b_is_k_major: bool,
     c: Option<Matrix>,
     y: Matrix,
     alpha: f32,
@@ -38,9 +33,7 @@ struct Gemm {
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (a, b) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
-    let c = (node.n_inputs() > 2)
-        .then(|| resolver.input(node, 2))
-        .transpose()?;
+    let c = optional(resolver, node, 2)?;
     let y = resolver.write(node)?;
     let n_threads = resolver.shared.pool.n_threads();
     let kernel = assemble(node, [&a, &b, &y], c.as_ref(), n_threads);
@@ -81,21 +74,21 @@ fn assemble(
     let dims = y.layout.dims();
     let a = if op.transpose_a { transpose(a)? } else { *a };
     let b = if op.transpose_b { transpose(b)? } else { *b };
-    let terms = a.layout.dims().from_end(0);
-    let b_transposed = b.layout.stride_from_end(1) < b.layout.stride_from_end(0);
-    let b = if b_transposed { transpose(&b)? } else { b };
+    let k = a.layout.dims().from_end(0);
+    let b_is_k_major = b.layout.stride_from_end(1) < b.layout.stride_from_end(0);
+    let b = if b_is_k_major { transpose(&b)? } else { b };
     let outer = dims.get(..dims.rank().checked_sub(2)?)?;
     let batches = Batches::new(outer)?;
     let size = Size {
         rows: dims.from_end(1),
         columns: dims.from_end(0),
-        terms,
+        k,
     };
     let c = c.filter(|_| op.beta != 0.0);
     Some(Gemm {
         a: matrix(&repeat(&a, dims)?)?,
         b: matrix(&repeat(&b, dims)?)?,
-        b_transposed,
+        b_is_k_major,
         c: match c {
             Some(c) => Some(matrix(&broadcast(c, dims)?)?),
             None => None,
@@ -125,98 +118,50 @@ impl Blocked for Gemm {
         self.size
     }
 
-    unsafe fn start(&self, _run: &Run<'_>, _product: usize, _row: usize) -> f32 {
-        0.0
-    }
-
-    unsafe fn left(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        rows: Range<usize>,
-        terms: Range<usize>,
-        buffer: *mut f32,
-    ) -> Left {
-        let batch = self.batches.batch(product);
+    unsafe fn left(&self, run: &Run<'_>, block: &Block, buffer: *mut f32) -> Left {
+        let batch = self.batches.batch(block.product);
+        let at = |row: usize| self.a.at(&batch, block.rows.start + row, block.k.start);
         if self.a.form.dtype() == DType::F32 {
             return Left {
-                start: self.a.at(&batch, rows.start, terms.start).cast(),
-                row: self.a.row / size_of::<f32>(),
-                term: self.a.form.stride(),
+                start: at(0).cast(),
+                row_stride: self.a.row / size_of::<f32>(),
+                k_stride: self.a.form.stride(),
             };
         }
-        for (i, row) in rows.enumerate() {
-            let from = self.a.at(&batch, row, terms.start);
-            // SAFETY: the terms are inside `a` and the buffer has room for them.
-            unsafe {
-                let to = buffer.add(i * terms.len());
-                self.a.form.read_to(run.vector, from, terms.len(), to);
-            }
-        }
-        Left {
-            start: buffer,
-            row: terms.len(),
-            term: 1,
-        }
+        let size = (block.rows.len(), block.k.len());
+        // SAFETY: the block is inside `a` and the buffer has room for it.
+        unsafe { Left::copied(run, self.a.form, size, at, buffer) }
     }
 
-    unsafe fn right(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        terms: Range<usize>,
-        columns: Range<usize>,
-        panel: *mut f32,
-    ) {
-        let batch = self.batches.batch(product);
-        if !self.b_transposed {
-            for (i, term) in terms.enumerate() {
-                let from = self.b.at(&batch, term, columns.start);
-                // SAFETY: the columns are inside `b` and the panel has room for them.
-                unsafe {
-                    let to = panel.add(i * COLUMNS);
-                    self.b.form.read_to(run.vector, from, columns.len(), to);
-                }
-            }
-            return;
+    unsafe fn right(&self, run: &Run<'_>, block: &Block, panel: *mut f32) {
+        let batch = self.batches.batch(block.product);
+        let (k, columns) = (&block.k, &block.columns);
+        if self.b_is_k_major {
+            let at = |column: usize| self.b.at(&batch, columns.start + column, k.start);
+            let size = (k.len(), columns.len());
+            // SAFETY: the block is inside `b` and the panel has room for it.
+            return unsafe { pack_k_major(run, self.b.form, size, at, panel) };
         }
-        let mut buffer = [0.0; TRANSPOSED * TERMS];
-        for first in (0..columns.len()).step_by(TRANSPOSED) {
-            let n = TRANSPOSED.min(columns.len() - first);
-            for (i, row) in buffer.chunks_exact_mut(TERMS).take(n).enumerate() {
-                let column = columns.start + first + i;
-                let from = self.b.at(&batch, column, terms.start);
-                // SAFETY: the terms are inside `b`, and at most `TERMS`.
-                unsafe {
-                    let to = row.as_mut_ptr();
-                    self.b.form.read_to(run.vector, from, terms.len(), to);
-                }
-            }
-            // SAFETY: the buffer has the rows, and the panel room for the columns.
+        for (i, row) in k.clone().enumerate() {
+            let from = self.b.at(&batch, row, columns.start);
+            // SAFETY: as above.
             unsafe {
-                let to = panel.add(first);
-                (run.vector.transpose)(buffer.as_ptr(), TERMS, n, terms.len(), to, COLUMNS);
+                let to = panel.add(i * COLUMNS);
+                self.b.form.read_to(run.vector, from, columns.len(), to);
             }
         }
     }
 
-    unsafe fn store(
-        &self,
-        run: &Run<'_>,
-        product: usize,
-        row: usize,
-        columns: Range<usize>,
-        sums: *mut f32,
-    ) {
-        let batch = self.batches.batch(product);
-        let n = columns.len();
+    unsafe fn store(&self, run: &Run<'_>, block: &Block, row: usize, sums: *mut f32) {
+        let batch = self.batches.batch(block.product);
+        let (first, n) = (block.columns.start, block.columns.len());
         // SAFETY: the columns are inside `c`, `y` and the sums; in place, `c` is read first.
         unsafe {
             let results = std::slice::from_raw_parts_mut(sums, n);
             match &self.c {
                 Some(c) => {
                     let mut buffer = [0.0; COLUMNS];
-                    let from = c.at(&batch, row, columns.start);
+                    let from = c.at(&batch, row, first);
                     c.form.read_to(run.vector, from, n, buffer.as_mut_ptr());
                     for (result, c) in results.iter_mut().zip(&buffer) {
                         *result = self.alpha * *result + self.beta * c;
@@ -224,7 +169,7 @@ impl Blocked for Gemm {
                 }
                 None => results.iter_mut().for_each(|y| *y *= self.alpha),
             }
-            let to = self.y.at(&batch, row, columns.start);
+            let to = self.y.at(&batch, row, first);
             self.y.form.write(run.vector, sums, n, to);
         }
     }

@@ -1,9 +1,9 @@
-//! Rows of a table by index.
+//! Reads rows of a table by index.
 
-use kovar_core::{DType, Dims, Layout, MAX_RANK, NodeRef};
+use kovar_core::{DType, NodeRef};
 
 use super::elements::move_elements;
-use super::rows::{PIECE, RowForm, Walk};
+use super::rows::{PIECE, RowForm, Walk, repeated, row_pieces};
 use super::{Compiled, Entry, I32, PLAIN, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Resolver, Run};
@@ -20,44 +20,34 @@ struct GetRows {
     /// Bytes from one row of the table to the next.
     stride: usize,
     form: RowForm,
-    /// Whether elements are decoded to F32; else they are moved.
+    /// Whether elements are decoded to F32; otherwise they are copied.
     decoded: bool,
-    /// Each index, repeated along the row, with the row of the result.
+    /// Each index repeated along its row, and the row of the result.
     walk: Walk<2>,
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (table, ids) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let y = resolver.write(node)?;
-    // Each index stands for a row: a last dimension of stride 0.
-    let repeated = || {
-        let mut strides = [0; MAX_RANK];
-        let outer = ids.layout.strides();
-        strides.get_mut(..outer.rank())?.copy_from_slice(outer);
-        let strides = Dims::new(strides.get(..y.layout.dims().rank())?)?;
-        let layout = Layout::strided(*y.layout.dims(), strides, ids.layout.offset())?;
-        Walk::rows([&ids.with_layout(layout), &y])
-    };
+    let walk = repeated(&ids, y.layout.dims()).and_then(|ids| Walk::rows([&ids, &y]));
     Ok(Box::new(GetRows {
         table: table.start(),
         rows: table.layout.dims().from_end(1),
         stride: table.bytes(table.layout.stride_from_end(1)),
         form: RowForm::of(&table),
         decoded: y.dtype == DType::F32,
-        walk: repeated().ok_or_else(|| malformed(resolver, node, "ids"))?,
+        walk: walk.ok_or_else(|| malformed(resolver, node, "ids"))?,
     }))
 }
 
 impl GetRows {
-    /// Decodes a row, or clears it.
+    /// Decodes a row of the table, or writes zeros if there is none.
     ///
     /// # Safety
     /// `source` is a row of the table and `y` one of the result.
     unsafe fn decode(&self, run: &Run<'_>, source: Option<*mut u8>, y: *mut u8) {
         let [_, y_form] = self.walk.forms;
-        let row_len = self.walk.row_len();
-        for column in (0..row_len).step_by(PIECE) {
-            let n = PIECE.min(row_len - column);
+        for (column, n) in row_pieces(self.walk.row_len()) {
             let mut buffer = [0.0; PIECE];
             let to = y_form.at(y, column);
             let target = y_form.target(to, buffer.as_mut_ptr());
@@ -86,7 +76,7 @@ impl Kernel for GetRows {
             let row = usize::try_from(id).ok().filter(|&row| row < self.rows);
             let source = row.map(|row| self.table.get().wrapping_add(row * self.stride));
             // SAFETY: the rows are inside the table and the result, by `Kernel::run`'s contract
-            // readable and writable; no plain element is larger than the zeros.
+            // readable and writable; no element is larger than `zeros`.
             unsafe {
                 if self.decoded {
                     self.decode(run, source, y);

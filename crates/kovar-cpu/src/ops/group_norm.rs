@@ -1,17 +1,18 @@
 //! Group normalisation. Groups are cut into parts, so that few large groups keep all threads busy:
-//! first the moments of every part are found, then every part is normalised by those of its group.
-//! The parts do not depend on the number of threads.
+//! first the moments of every part are computed, then every part is normalised by the moments of
+//! its group. The parts do not depend on the number of threads.
 
 use std::mem::MaybeUninit;
 
 use kovar_core::ops::Op;
 use kovar_core::{DType, Dims, Layout, NodeRef, collapse};
 
+use super::fused::norm;
 use super::moments::Moments;
-use super::rows::{GRAIN, PIECE, RowForm, Walk};
+use super::rows::{GRAIN, PIECE, RowForm, Vector, Walk};
 use super::{Compiled, Entry, FLOATS, fused, malformed, unary};
 use crate::product::ProductError;
-use crate::program::{Address, Kernel, Operand, Resolver, Run};
+use crate::program::{Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -19,19 +20,17 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-type Factor = Option<(Address, RowForm)>;
-
 struct GroupNorm {
-    /// Batches, channels, and what the other dims merge to: `x` and the result.
+    /// `x` and the result, each as batches, channels and the merged other dims.
     walk: Walk<2>,
     channels: usize,
     /// Rows of the walk in a channel, and in a group.
     channel_rows: usize,
     group_rows: usize,
-    weight: Factor,
-    bias: Factor,
+    weight: Option<Vector>,
+    bias: Option<Vector>,
     eps: f32,
-    /// What a fused node behind the norm does to its result, of the dtype.
+    /// A fused node after the norm: its function, and the dtype of the norm's result.
     activation: Option<(unary::Body, DType)>,
     name: &'static str,
 }
@@ -44,8 +43,7 @@ pub(super) static FUSED: fused::Entry = fused::Entry {
         else {
             return false;
         };
-        // Of the same strides, so that the rows, and with them the sums, are those of the norm by
-        // itself.
+        // With the same strides the rows, and so the sums, are those of the norm by itself.
         let [between, y] = [norm, activation].map(|node| node.output().layout);
         matches!(norm.op(), Op::GroupNorm(_))
             && unary::body_of(activation.op()).is_some()
@@ -71,7 +69,7 @@ fn has_single_elements(dims: &Dims) -> bool {
     dims.iter().skip(2).all(|&size| size == 1)
 }
 
-/// The operands with their dims behind the second merged.
+/// The operands with their dims after the second merged.
 fn merged<'a>(operands: [&Operand<'a>; 2]) -> Option<[Operand<'a>; 2]> {
     let mut spatial = Vec::new();
     for operand in operands {
@@ -94,7 +92,7 @@ fn merged<'a>(operands: [&Operand<'a>; 2]) -> Option<[Operand<'a>; 2]> {
     ])
 }
 
-/// `[batch, groups, n]` for channels of one element, whose groups are rows then.
+/// `[batch, groups, n]` for channels of one element: then groups are rows.
 fn groups_as_rows<'a>(operand: &Operand<'a>, groups: usize) -> Option<Operand<'a>> {
     let layout = &operand.layout;
     let (&[batch, channels, ..], &[outer, stride, ..]) =
@@ -131,24 +129,19 @@ fn compile_with(
     let x = resolver.input(node, 0)?;
     let refuse = || malformed(resolver, node, "x");
     if let [Some(x), Some(y)] = [&x, &y].map(|operand| groups_as_rows(operand, groups)) {
-        return super::layer_norm::compile_rows(resolver, node, [&x, &y], groups, eps);
+        return norm::compile_rows(resolver, node, [x, y], groups, (norm::Kind::Layer, eps));
     }
     let [x, y] = merged([&x, &y]).ok_or_else(refuse)?;
     let channels = x.layout.dims().get(1).copied().ok_or_else(refuse)?;
     let middle = x.layout.dims().iter().rev().skip(1);
     let channel_rows: usize = middle.take(x.layout.dims().rank() - 3).product();
-    let factor = |i| {
-        let factor = (node.n_inputs() > i).then(|| resolver.input(node, i));
-        let factor = factor.transpose()?;
-        Ok(factor.map(|factor| (factor.start(), RowForm::of(&factor))))
-    };
     Ok(Box::new(GroupNorm {
         walk: Walk::rows([&x, &y]).ok_or_else(refuse)?,
         channels,
         channel_rows,
         group_rows: channels / groups * channel_rows,
-        weight: factor(1)?,
-        bias: factor(2)?,
+        weight: Vector::optional(resolver, node, 1)?,
+        bias: Vector::optional(resolver, node, 2)?,
         eps,
         activation,
         name,
@@ -160,7 +153,7 @@ impl GroupNorm {
         self.walk.n_rows().checked_div(self.group_rows).unwrap_or(0)
     }
 
-    /// Pieces of a row, and of a part; parts of a group.
+    /// The number of pieces of a row, of pieces of a part, and of parts of a group.
     fn cut(&self) -> (usize, usize, usize) {
         let row_len = self.walk.row_len();
         let row_pieces = row_len.div_ceil(PIECE);
@@ -215,7 +208,7 @@ impl GroupNorm {
     /// Normalises a part by the moments of its group.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; the part exists and nobody else touches it meanwhile.
+    /// As [`Kernel::run`]; the part exists and no other thread accesses it meanwhile.
     unsafe fn normalize(&self, run: &Run<'_>, part: usize, moments: &Moments) {
         let kernels = run.vector;
         let [x_form, y_form] = self.walk.forms;
@@ -229,12 +222,9 @@ impl GroupNorm {
             // SAFETY: by this function's contract rows and factors are readable, and the result
             // writable; in place, a piece is read before it is written.
             unsafe {
-                let of_channel = |factor: Factor, otherwise: f64| match factor {
-                    Some((start, form)) => {
-                        let at = form.at(start.get(), channel);
-                        f64::from(*form.read(kernels, at, 1, buffer))
-                    }
-                    None => otherwise,
+                let of_channel = |factor: Option<Vector>, otherwise: f64| {
+                    let element = |factor: Vector| f64::from(factor.element(kernels, channel));
+                    factor.map_or(otherwise, element)
                 };
                 let factor = factor * of_channel(self.weight, 1.0);
                 let shift = of_channel(self.bias, 0.0);
@@ -271,8 +261,8 @@ impl Kernel for GroupNorm {
         let all = || run.scratch.get().cast::<Moments>();
         run.pool.run_ranges(n, grain, &|range, _| {
             for part in range {
-                // SAFETY: by `Kernel::run`'s contract; the scratch memory has a place for each
-                // part, which this chunk alone writes.
+                // SAFETY: by `Kernel::run`'s contract; the scratch memory has a slot for each part,
+                // which only this chunk writes.
                 unsafe { all().add(part).write(self.moments(run, part)) };
             }
         });
@@ -283,7 +273,7 @@ impl Kernel for GroupNorm {
                 let moments = match known {
                     Some((of, moments)) if of == group => moments,
                     _ => {
-                        // SAFETY: every place was written above, and nobody writes it again.
+                        // SAFETY: every slot was written above and is not written again.
                         let parts =
                             unsafe { std::slice::from_raw_parts(all().add(group * parts), parts) };
                         Moments::joined(parts)

@@ -2,7 +2,7 @@
 //!
 //! A prepared quantised weight is multiplied with 8-bit activations, and consecutive products of
 //! the same activations share their codes and one job of the pool. Everything else is multiplied
-//! in f32: float rows as they lie, other rows decoded a few at a time.
+//! in f32: float rows in place, other rows decoded a few at a time.
 
 use kovar_core::error::DeviceError;
 use kovar_core::ops::{Op, Precision};
@@ -20,7 +20,7 @@ use crate::product::{
 use crate::program::{Kernel, Operand, Resolver, Run};
 
 /// Rows of a weight that are decoded at a time.
-pub(super) const DECODED_ROWS: usize = 256;
+const DECODED_ROWS: usize = 256;
 
 /// The most products that share their activations.
 const MAX_GROUP: usize = 4;
@@ -34,8 +34,80 @@ pub(super) static ENTRY: Entry = Entry {
 /// How a weight is multiplied.
 enum Weight {
     Packed(PackedMatrix<'static>),
-    Float(Matrix, FloatDType),
-    Decoded(Matrix),
+    /// In f32.
+    Rows(WeightRows),
+}
+
+/// Rows of a weight that are multiplied in f32.
+pub(super) struct WeightRows {
+    matrix: Matrix,
+    /// Rows of a matrix.
+    n: usize,
+    /// Elements of a row.
+    k: usize,
+    /// The dtype of rows that are multiplied in place; other rows are decoded.
+    float: Option<FloatDType>,
+}
+
+impl WeightRows {
+    pub(super) fn new(w: &Operand<'_>, matrix: Matrix) -> Self {
+        let float = FloatDType::try_from(w.dtype).ok();
+        Self {
+            n: w.layout.dims().from_end(1),
+            k: w.layout.dims().from_end(0),
+            float: float.filter(|_| matrix.form.stride() == 1),
+            matrix,
+        }
+    }
+
+    /// Elements of decoded rows for which [`multiply`](Self::multiply) takes room.
+    pub(super) fn decoded_len(&self) -> usize {
+        match self.float {
+            Some(_) => 0,
+            None => DECODED_ROWS.saturating_mul(self.k),
+        }
+    }
+
+    /// `y = x w^T`, for the matrix `offset` bytes from the first; rows of `y` are `y_stride`
+    /// elements apart.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; the matrix is inside the weight, `y` has a row of `n` elements for each
+    /// row of `x`, and `decoded` has room for [`decoded_len`](Self::decoded_len) elements.
+    pub(super) unsafe fn multiply(
+        &self,
+        run: &Run<'_>,
+        offset: usize,
+        x: Rows<'_>,
+        (y, y_stride): (*mut f32, usize),
+        decoded: *mut f32,
+        scratch: &mut [u8],
+    ) -> Result<(), ProductError> {
+        let (n, k, row_bytes) = (self.n, self.k, self.matrix.row);
+        let start = self.matrix.start.get().wrapping_add(offset);
+        // SAFETY: by this function's contract.
+        unsafe {
+            if let Some(dtype) = self.float {
+                let stride = row_bytes / dtype.bytes();
+                let elements = n.checked_sub(1).map_or(0, |last| last * stride + k);
+                let data = std::slice::from_raw_parts(start, elements * dtype.bytes());
+                let w = FloatMatrix::new(data, dtype, n, k, stride)?;
+                let y = RowsMut::from_raw_parts(y, x.rows(), n, y_stride);
+                return w.multiply(run.product, run.pool, x, y, scratch);
+            }
+            for row in (0..n).step_by(DECODED_ROWS) {
+                let rows = DECODED_ROWS.min(n - row);
+                let from = start.wrapping_add(row * row_bytes);
+                decode_rows(run, &self.matrix, from, rows, k, decoded);
+                let bytes = rows * k * size_of::<f32>();
+                let data = std::slice::from_raw_parts(decoded.cast::<u8>(), bytes);
+                let w = FloatMatrix::new(data, FloatDType::F32, rows, k, k)?;
+                let y = RowsMut::from_raw_parts(y.add(row), x.rows(), rows, y_stride);
+                w.multiply(run.product, run.pool, x, y, scratch)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A weight, its number of rows, and the result.
@@ -50,8 +122,8 @@ struct Matmul {
     x: Matrix,
     m: usize,
     k: usize,
-    /// Several only if all weights are packed, there is one batch and rows of results have no
-    /// gaps.
+    /// One, or several if all weights are packed, there is one batch and the rows of the results
+    /// have no gaps.
     products: Vec<Product>,
     batches: Batches,
     /// Consecutive batches of `x` along each dimension that share a batch of the weight.
@@ -66,8 +138,8 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     ))
 }
 
-/// The kernel of the longest run of products of the same activations with packed weights; `None`
-/// if the first node is not one of at least two.
+/// The kernel of the longest prefix of `nodes` whose nodes are products of the same activations
+/// with packed weights; `None` if it has fewer than two nodes.
 pub(super) fn compile_group(
     resolver: &Resolver<'_>,
     nodes: &[NodeRef<'_>],
@@ -97,7 +169,7 @@ pub(super) fn compile_group(
         let span = y.layout.span();
         let first = y.start().get().addr();
         let bytes = first..first + y.bytes(span.len());
-        // A result that nobody reads may lie where a later one goes.
+        // A result that no node reads may share its memory with a later one.
         let apart = written
             .iter()
             .all(|other| bytes.end <= other.start || other.end <= bytes.start);
@@ -116,7 +188,7 @@ pub(super) fn compile_group(
         .map(|group| (Box::new(group) as Box<dyn Kernel>, taken)))
 }
 
-/// The dims but the last.
+/// The layout without its last dim.
 fn without_last(layout: &Layout) -> Option<Layout> {
     let outer = |dims: &Dims| Dims::new(dims.split_last()?.1);
     Layout::strided(outer(layout.dims())?, outer(layout.strides())?, 0)
@@ -142,8 +214,8 @@ fn assemble(
     let (w_batches, _) = w_dims.split_at_checked(w_dims.rank().checked_sub(2)?)?;
     let mut repeats = [1; MAX_RANK];
     let mut w_strides = [0; MAX_RANK];
-    // Batches of x meet the weights that they go with; without batches of weights, all rows of x
-    // meet the same one.
+    // A batch of `x` is multiplied with its batch of the weight. A weight without batches is
+    // multiplied with all rows of `x`.
     let batched = w_batches.iter().any(|&size| size != 1);
     let (dims, x_strides, y_strides) = if batched {
         let dims = *x_outer.dims();
@@ -161,10 +233,9 @@ fn assemble(
     let (&m, outer) = dims.split_last()?;
     let (w_outer, _) = w_strides.split_at_checked(outer.len())?;
     let matrix = Matrix::new(w, &[w_outer, &[w.layout.stride_from_end(1)]].concat());
-    let weight = match (packed_matrix(node, w), FloatDType::try_from(w.dtype)) {
-        (Some(packed), _) => Weight::Packed(packed),
-        (None, Ok(dtype)) if matrix.form.stride() == 1 => Weight::Float(matrix, dtype),
-        _ => Weight::Decoded(matrix),
+    let weight = match packed_matrix(node, w) {
+        Some(packed) => Weight::Packed(packed),
+        None => Weight::Rows(WeightRows::new(w, matrix)),
     };
     Some(Matmul {
         x: Matrix::new(x, &x_strides),
@@ -181,7 +252,7 @@ fn assemble(
     })
 }
 
-/// The packed form of a weight, if it has one that may be used here.
+/// The packed form of a weight, if it has one and the node allows 8-bit activations.
 fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'static>> {
     let value = node.input(0).filter(|_| takes_packed(node.op()))?;
     let weight = w.whole_weight(value, node.storage_of(value).bytes)?;
@@ -194,12 +265,7 @@ fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'sta
     same.then(|| unsafe { std::mem::transmute::<PackedMatrix<'_>, PackedMatrix<'static>>(matrix) })
 }
 
-/// Whether an operation is a product that multiplies prepared rows of its weight, operand 0.
-pub(crate) fn takes_packed(op: &Op) -> bool {
-    matches!(op, Op::Matmul(op) if op.precision == Precision::Default)
-}
-
-/// The scratch memory of a product of plain activations with a weight that is prepared for it.
+/// The scratch memory of a product of plain activations with a prepared weight.
 pub(super) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> Option<usize> {
     let (w, x) = (node.input(0)?, node.input(1)?);
     let (m, k) = (x.dims().from_end(1), x.dims().from_end(0));
@@ -210,7 +276,7 @@ pub(super) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> Option<usize
     Some(codes.saturating_add(QuantizedProduct::scratch_bytes(n_threads, k)))
 }
 
-/// Parts of the scratch memory, in bytes.
+/// Sizes of the regions of the scratch memory, in bytes, in their order.
 struct Scratch {
     /// `x` in f32 without gaps.
     x: usize,
@@ -220,7 +286,7 @@ struct Scratch {
     codes: usize,
     /// Decoded rows of a weight.
     decoded: usize,
-    /// What the products take.
+    /// Scratch memory of the products.
     product: usize,
 }
 
@@ -243,7 +309,11 @@ impl Matmul {
             .map(|p| p.n);
         let packed = |product: &Product| matches!(product.weight, Weight::Packed(_));
         let any_packed = self.products.iter().any(packed);
-        let decoded = |product: &Product| matches!(product.weight, Weight::Decoded(_));
+        let decoded = |product: &Product| match &product.weight {
+            Weight::Packed(_) => 0,
+            Weight::Rows(rows) => rows.decoded_len(),
+        };
+        let decoded = self.products.iter().map(decoded).max();
         let product = if any_packed {
             QuantizedProduct::scratch_bytes(self.n_threads, self.k)
         } else {
@@ -261,11 +331,7 @@ impl Matmul {
             } else {
                 0
             },
-            decoded: if self.products.iter().any(decoded) {
-                floats(DECODED_ROWS, self.k)
-            } else {
-                0
-            },
+            decoded: floats(decoded.unwrap_or(0), 1),
             product: product.next_multiple_of(ALIGN),
         }
     }
@@ -292,12 +358,12 @@ impl Matmul {
             return Ok(());
         };
         let w = match &first.weight {
-            Weight::Float(w, _) | Weight::Decoded(w) => w,
+            Weight::Rows(rows) => &rows.matrix,
             Weight::Packed(_) => &first.y,
         };
         let [x_offset, w_offset, y_offset] = self.offsets(batch, w, &first.y);
         let row_elements = |matrix: &Matrix| matrix.row / size_of::<f32>();
-        // SAFETY: by this function's contract and `scratch_bytes`, which adds up the same parts.
+        // SAFETY: by this function's contract and `scratch_bytes`, which sums the same regions.
         unsafe {
             let product_scratch = std::slice::from_raw_parts_mut(product_scratch, scratch.product);
             let x = if self.x.is_plain() {
@@ -321,30 +387,9 @@ impl Matmul {
                     let x = QuantizedRows::quantize(run.product, run.pool, x, codes)?;
                     self.multiply_packed(run, &x, target, product_scratch)?;
                 }
-                Weight::Float(w, dtype) => {
-                    let start = w.start.get().wrapping_add(w_offset);
-                    let stride = w.row / dtype.bytes();
-                    let elements = match first.n {
-                        0 => 0,
-                        n => (n - 1) * stride + self.k,
-                    };
-                    let data = std::slice::from_raw_parts(start, elements * dtype.bytes());
-                    let w = FloatMatrix::new(data, *dtype, first.n, self.k, stride)?;
-                    let (start, stride) = target(first);
-                    let y = RowsMut::from_raw_parts(start, self.m, first.n, stride);
-                    w.multiply(run.product, run.pool, x, y, product_scratch)?;
-                }
-                Weight::Decoded(w) => {
-                    let (start, stride) = target(first);
-                    for row in (0..first.n).step_by(DECODED_ROWS) {
-                        let n = DECODED_ROWS.min(first.n - row);
-                        let from = w.start.get().wrapping_add(w_offset + row * w.row);
-                        decode_rows(run, w, from, n, self.k, decoded.cast());
-                        let data = std::slice::from_raw_parts(decoded, n * self.k * 4);
-                        let w = FloatMatrix::new(data, FloatDType::F32, n, self.k, self.k)?;
-                        let y = RowsMut::from_raw_parts(start.add(row), self.m, n, stride);
-                        w.multiply(run.product, run.pool, x, y, product_scratch)?;
-                    }
+                Weight::Rows(w) => {
+                    let (y, decoded) = (target(first), decoded.cast());
+                    w.multiply(run, w_offset, x, y, decoded, product_scratch)?;
                 }
             }
             if !first.y.is_plain() {
@@ -365,7 +410,7 @@ impl Matmul {
     /// Multiplies the codes with all packed weights.
     ///
     /// # Safety
-    /// `target` gives the start of a result that may be written and its row stride.
+    /// `target` gives the start of a result, which is writable, and its row stride.
     unsafe fn multiply_packed(
         &self,
         run: &Run<'_>,
@@ -384,7 +429,7 @@ impl Matmul {
                 n_products += 1;
             }
         }
-        // The pool takes one slice, so the number of products has to be known at compile time.
+        // One job takes one slice of products, so each number of products is a case.
         match (n_products, products) {
             (1, [Some(a), ..]) => QuantizedProduct::run(run.pool, x, &[a], scratch),
             (2, [Some(a), Some(b), ..]) => QuantizedProduct::run(run.pool, x, &[a, b], scratch),
@@ -398,7 +443,7 @@ impl Matmul {
         }
     }
 
-    /// Brings the activations of a batch into f32 without gaps.
+    /// Copies the activations of a batch as f32 without gaps.
     ///
     /// # Safety
     /// As [`Kernel::run`]; `to` has room for them.
@@ -413,7 +458,7 @@ impl Matmul {
 ///
 /// # Safety
 /// The rows, spaced as those of `matrix`, are readable, and `to` has room for them.
-pub(super) unsafe fn decode_rows(
+unsafe fn decode_rows(
     run: &Run<'_>,
     matrix: &Matrix,
     from: *mut u8,
@@ -451,8 +496,8 @@ impl Kernel for Matmul {
 
     fn name(&self) -> &'static str {
         match self.products.first().map(|product| &product.weight) {
-            Some(Weight::Float(..)) => "matmul_float",
-            Some(Weight::Decoded(_)) => "matmul_decoded",
+            Some(Weight::Rows(rows)) if rows.float.is_some() => "matmul_float",
+            Some(Weight::Rows(_)) => "matmul_decoded",
             _ => "matmul_quantized",
         }
     }

@@ -1,17 +1,15 @@
 //! Products with an 8-bit weight that has a scale for each row.
 //!
-//! For a few rows of activations the weight is read once, each row multiplied with all of them:
-//! codes in integers, floats in f32. For more, both become f32, where codes and their products
-//! are exact, and are multiplied a panel at a time.
-
-use std::ops::Range;
+//! For a few rows of activations the weight is read once, and each of its rows is multiplied with
+//! all of them: codes in integers, floats in f32. For more rows, both operands are converted to
+//! f32, in which codes and their products are exact, and multiplied a panel at a time.
 
 use kovar_core::{DType, NodeRef};
 
-use super::blocked::{Blocked, COLUMNS, Cut, Left, Size, TERMS, multiply};
+use super::blocked::{Block, Blocked, COLUMNS, Cut, Left, Size, multiply, pack_k_major};
 use super::elements::move_elements;
-use super::rows::{GRAIN, RowForm, Walk, repeated, row_starts};
-use super::{Compiled, Entry, F32, I8, malformed};
+use super::rows::{GRAIN, RowForm, Vector, Walk, repeated, row_starts};
+use super::{Compiled, Entry, F32, I8, malformed, optional};
 use crate::buffer::ALIGN;
 use crate::pool::SharedMut;
 use crate::product::ProductError;
@@ -22,9 +20,6 @@ const ACTIVATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I8];
 
 /// Up to this many rows of activations each weight is multiplied as it is read.
 const FEW_ROWS: usize = 8;
-
-/// Rows of the weight that are transposed together.
-const TRANSPOSED: usize = 8;
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| match i {
@@ -41,9 +36,9 @@ struct MatmulI8 {
     /// Bytes from one row of the weight to the next.
     w_row: usize,
     w_form: RowForm,
-    scales: (Address, RowForm),
+    scales: Vector,
     /// The first elements of the rows of `x` and of the result, and the scales of the rows of
-    /// `x`, or anything for float activations.
+    /// `x`; float activations have `x` again in place of scales.
     rows: Walk<3>,
     x_form: RowForm,
     y_form: RowForm,
@@ -55,9 +50,7 @@ struct MatmulI8 {
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (w, scales) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let (x, y) = (resolver.input(node, 2)?, resolver.write(node)?);
-    let x_scales = (node.n_inputs() > 3)
-        .then(|| resolver.input(node, 3))
-        .transpose()?;
+    let x_scales = optional(resolver, node, 3)?;
     let n_threads = resolver.shared.pool.n_threads();
     let kernel = assemble([&w, &scales, &x, &y], x_scales.as_ref(), n_threads);
     let kernel = kernel.ok_or_else(|| malformed(resolver, node, "x"))?;
@@ -78,13 +71,13 @@ fn assemble(
     let size = Size {
         rows: rows.n_rows(),
         columns: w.layout.dims().from_end(1),
-        terms: w.layout.dims().from_end(0),
+        k: w.layout.dims().from_end(0),
     };
     Some(MatmulI8 {
         w: w.start(),
         w_row: w.bytes(w.layout.stride_from_end(1)),
         w_form: RowForm::of(w),
-        scales: (scales.start(), RowForm::of(scales)),
+        scales: Vector::of(scales),
         rows,
         x_form: RowForm::of(x),
         y_form: RowForm::of(y),
@@ -94,13 +87,13 @@ fn assemble(
     })
 }
 
-/// Parts of the scratch memory, in bytes.
+/// Sizes of the regions of the scratch memory, in bytes, in their order.
 struct Scratch {
     /// `x` without gaps, as codes or as f32.
     x: usize,
     /// The scales of the rows of `x`.
     x_scales: usize,
-    /// What a worker or all of them take.
+    /// Rows of the weight without gaps, one for each worker, or what [`multiply`] takes.
     product: usize,
 }
 
@@ -120,12 +113,12 @@ impl MatmulI8 {
 
     /// Bytes of a row of the weight without gaps.
     fn row_bytes(&self) -> usize {
-        self.size.terms.next_multiple_of(ALIGN)
+        self.size.k.next_multiple_of(ALIGN)
     }
 
     fn scratch(&self) -> Scratch {
         let bytes = if self.integers() { 1 } else { size_of::<f32>() };
-        let x = self.size.rows.saturating_mul(self.size.terms);
+        let x = self.size.rows.saturating_mul(self.size.k);
         Scratch {
             x: x.saturating_mul(bytes).next_multiple_of(ALIGN),
             x_scales: (self.size.rows * size_of::<f32>()).next_multiple_of(ALIGN),
@@ -137,12 +130,12 @@ impl MatmulI8 {
         }
     }
 
-    /// Brings `x` and its scales into the scratch memory.
+    /// Copies `x` and its scales to the scratch memory.
     ///
     /// # Safety
     /// As [`Kernel::run`].
     unsafe fn copy_x(&self, run: &Run<'_>) {
-        let k = self.size.terms;
+        let k = self.size.k;
         let grain = GRAIN.div_ceil(k.max(1));
         let scratch = SharedMut::new(run.scratch.get());
         let x_bytes = self.scratch().x;
@@ -171,9 +164,9 @@ impl MatmulI8 {
     }
 
     /// # Safety
-    /// As [`Kernel::run`], `x` having been copied.
+    /// As [`Kernel::run`], after [`copy_x`](Self::copy_x).
     unsafe fn multiply_few(&self, run: &Run<'_>) {
-        let (m, k) = (self.size.rows, self.size.terms);
+        let (m, k) = (self.size.rows, self.size.k);
         let scratch = self.scratch();
         let base = SharedMut::new(run.scratch.get());
         let grain = GRAIN.div_ceil(k.saturating_mul(m).max(1));
@@ -181,8 +174,8 @@ impl MatmulI8 {
             .run_ranges(self.size.columns, grain, &|columns, worker| {
                 for column in columns {
                     let row = self.w.get().wrapping_add(column * self.w_row);
-                    // SAFETY: by this function's contract; each worker has a row of its own, and
-                    // chunks do not share columns.
+                    // SAFETY: by this function's contract; each worker has its own row, and chunks
+                    // do not share columns.
                     unsafe {
                         let base = base.get();
                         let x_scales = base.add(scratch.x).cast::<f32>();
@@ -195,7 +188,7 @@ impl MatmulI8 {
                             move_elements(1, from, (buffer, 1), k);
                             buffer.cast_const()
                         };
-                        let scale = self.scale(run, column);
+                        let scale = self.scales.element(run.vector, column);
                         for token in 0..m {
                             let sum = self.dot(run, w.cast(), base, token);
                             let [_, y, _] = self.rows.row(token);
@@ -210,9 +203,9 @@ impl MatmulI8 {
     /// The product of a row of the weight without gaps with a row of `x`.
     ///
     /// # Safety
-    /// `w` has `k` codes, and `x` is the copy of all activations.
+    /// `w` is readable for `k` codes, and `x` is the copy of all activations.
     unsafe fn dot(&self, run: &Run<'_>, w: *const i8, x: *const u8, token: usize) -> f32 {
-        let k = self.size.terms;
+        let k = self.size.k;
         // SAFETY: by this function's contract.
         unsafe {
             if !self.integers() {
@@ -226,16 +219,6 @@ impl MatmulI8 {
             sums.sum::<i64>() as f32
         }
     }
-
-    /// # Safety
-    /// As [`Kernel::run`]; the row is inside the weight.
-    unsafe fn scale(&self, run: &Run<'_>, row: usize) -> f32 {
-        let (start, form) = self.scales;
-        let mut scale = 0.0;
-        // SAFETY: by this function's contract.
-        unsafe { form.read_to(run.vector, form.at(start.get(), row), 1, &mut scale) };
-        scale
-    }
 }
 
 impl Blocked for MatmulI8 {
@@ -247,78 +230,43 @@ impl Blocked for MatmulI8 {
         self.size
     }
 
-    unsafe fn start(&self, _run: &Run<'_>, _product: usize, _row: usize) -> f32 {
-        0.0
-    }
-
-    unsafe fn left(
-        &self,
-        run: &Run<'_>,
-        _product: usize,
-        rows: Range<usize>,
-        terms: Range<usize>,
-        _buffer: *mut f32,
-    ) -> Left {
-        let at = rows.start * self.size.terms + terms.start;
+    unsafe fn left(&self, run: &Run<'_>, block: &Block, _buffer: *mut f32) -> Left {
+        let at = block.rows.start * self.size.k + block.k.start;
         Left {
             start: run.scratch.get().cast::<f32>().wrapping_add(at),
-            row: self.size.terms,
-            term: 1,
+            row_stride: self.size.k,
+            k_stride: 1,
         }
     }
 
-    unsafe fn right(
-        &self,
-        run: &Run<'_>,
-        _product: usize,
-        terms: Range<usize>,
-        columns: Range<usize>,
-        panel: *mut f32,
-    ) {
-        let mut buffer = [0.0; TRANSPOSED * TERMS];
-        for first in (0..columns.len()).step_by(TRANSPOSED) {
-            let n = TRANSPOSED.min(columns.len() - first);
-            for (i, row) in buffer.chunks_exact_mut(TERMS).take(n).enumerate() {
-                let start = (columns.start + first + i) * self.w_row;
-                let start = self.w.get().wrapping_add(start);
-                let from = self.w_form.at(start, terms.start);
-                // SAFETY: the terms are inside the weight, and at most `TERMS`.
-                unsafe {
-                    let to = row.as_mut_ptr();
-                    self.w_form.read_to(run.vector, from, terms.len(), to);
-                }
-            }
-            // SAFETY: the buffer has the rows, and the panel room for the columns.
-            unsafe {
-                let to = panel.add(first);
-                (run.vector.transpose)(buffer.as_ptr(), TERMS, n, terms.len(), to, COLUMNS);
-            }
-        }
+    unsafe fn right(&self, run: &Run<'_>, block: &Block, panel: *mut f32) {
+        let (k, columns) = (&block.k, &block.columns);
+        let at = |column: usize| {
+            let row = self
+                .w
+                .get()
+                .wrapping_add((columns.start + column) * self.w_row);
+            self.w_form.at(row, k.start)
+        };
+        // SAFETY: the block is inside the weight and the panel has room for it.
+        unsafe { pack_k_major(run, self.w_form, (k.len(), columns.len()), at, panel) };
     }
 
-    unsafe fn store(
-        &self,
-        run: &Run<'_>,
-        _product: usize,
-        row: usize,
-        columns: Range<usize>,
-        sums: *mut f32,
-    ) {
-        let n = columns.len();
-        let (scales, form) = self.scales;
+    unsafe fn store(&self, run: &Run<'_>, block: &Block, row: usize, sums: *mut f32) {
+        let (first, n) = (block.columns.start, block.columns.len());
         let mut buffer = [0.0; COLUMNS];
         let [_, y, _] = self.rows.row(row);
         // SAFETY: the columns are inside the scales, the result and the sums.
         unsafe {
-            let from = form.at(scales.get(), columns.start);
-            form.read_to(run.vector, from, n, buffer.as_mut_ptr());
+            let scales = self.scales.read(run.vector, first, n, buffer.as_mut_ptr());
+            let scales = std::slice::from_raw_parts(scales, n);
             let x_scales = run.scratch.get().add(self.scratch().x).cast::<f32>();
             let x_scale = *x_scales.add(row);
             let results = std::slice::from_raw_parts_mut(sums, n);
-            for (result, scale) in results.iter_mut().zip(&buffer) {
+            for (result, scale) in results.iter_mut().zip(scales) {
                 *result *= scale * x_scale;
             }
-            let to = self.y_form.at(y, columns.start);
+            let to = self.y_form.at(y, first);
             self.y_form.write(run.vector, sums, n, to);
         }
     }
@@ -327,8 +275,7 @@ impl Blocked for MatmulI8 {
 impl Kernel for MatmulI8 {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let scratch = self.scratch();
-        // SAFETY: by this function's contract; the parts lie one behind the other in the scratch
-        // memory.
+        // SAFETY: by this function's contract; the regions follow each other in the scratch memory.
         unsafe {
             self.copy_x(run);
             if self.few() {

@@ -1,18 +1,17 @@
 //! Products with the weights of chosen experts.
 //!
-//! The rows of activations are sorted by expert; those of one expert are brought together,
-//! multiplied with its weights as [`matmul`](super::matmul) multiplies, and brought to the places
-//! of the result.
+//! The rows of activations are sorted by expert. The rows of one expert are gathered, multiplied
+//! with its weights as in [`matmul`](super::matmul), and scattered to their rows of the result.
 
 use kovar_core::NodeRef;
 
-use super::matmul::{DECODED_ROWS, decode_rows};
+use super::matmul::WeightRows;
 use super::matrix::Matrix;
-use super::rows::{GRAIN, RowForm};
+use super::rows::{GRAIN, IndexedRows};
 use super::{Compiled, Entry, F32, FLOATS, I32, WEIGHTS, malformed};
 use crate::buffer::ALIGN;
 use crate::pool::SharedMut;
-use crate::product::{FloatDType, FloatMatrix, ProductError, Rows, RowsMut};
+use crate::product::{FloatMatrix, ProductError, Rows};
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry {
@@ -25,40 +24,18 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// An operand of three dims, by its rows.
-struct Cube {
-    start: Address,
-    /// Bytes between neighbours along the first two dims.
-    strides: [usize; 2],
-    form: RowForm,
-}
-
-impl Cube {
-    fn new(operand: &Operand<'_>) -> Option<Self> {
-        let strides = operand.layout.strides().get(..2)?;
-        Some(Self {
-            start: operand.start(),
-            strides: [strides[0], strides[1]].map(|elements| operand.bytes(elements)),
-            form: RowForm::of(operand),
-        })
-    }
-
-    fn row(&self, i: usize, j: usize) -> *mut u8 {
-        let offset = i * self.strides[0] + j * self.strides[1];
-        self.start.get().wrapping_add(offset)
-    }
-}
-
 struct MatmulId {
-    w: Cube,
-    /// The dtype of weights that are multiplied as they lie; others are decoded.
-    float: Option<FloatDType>,
-    x: Cube,
-    /// Whether the experts of a token have one row of `x`.
-    shared: bool,
+    w: WeightRows,
+    /// Bytes from the weights of one expert to those of the next.
+    expert_stride: usize,
+    /// By token and slot.
+    x: IndexedRows<2>,
+    /// Whether all experts of a token take the same row of `x`.
+    one_x: bool,
     /// The start of the ids, and bytes between neighbours along both dims.
     ids: (Address, [usize; 2]),
-    y: Cube,
+    /// By token and slot.
+    y: IndexedRows<2>,
     experts: usize,
     n: usize,
     k: usize,
@@ -81,18 +58,17 @@ fn assemble([w, x, ids, y]: [&Operand<'_>; 4], n_threads: usize) -> Option<Matmu
     let dims = ids.layout.dims().get(..2)?;
     // Rows are counted in 32 bits.
     u32::try_from(ids.layout.elements()).ok()?;
-    let w_cube = Cube::new(w)?;
-    let float = FloatDType::try_from(w.dtype).ok();
+    let w_strides = w.layout.strides().get(..2)?;
     Some(MatmulId {
-        float: float.filter(|_| w_cube.form.stride() == 1),
-        w: w_cube,
-        x: Cube::new(x)?,
-        shared: x.layout.dims().from_end(1) == 1,
+        w: WeightRows::new(w, Matrix::new(w, w_strides)),
+        expert_stride: w.bytes(w_strides[0]),
+        x: IndexedRows::new(x)?,
+        one_x: x.layout.dims().from_end(1) == 1,
         ids: (
             ids.start(),
             [strides[0], strides[1]].map(|elements| ids.bytes(elements)),
         ),
-        y: Cube::new(y)?,
+        y: IndexedRows::new(y)?,
         experts: w.layout.dims().from_end(2),
         n: w.layout.dims().from_end(1),
         k: w.layout.dims().from_end(0),
@@ -101,9 +77,9 @@ fn assemble([w, x, ids, y]: [&Operand<'_>; 4], n_threads: usize) -> Option<Matmu
     })
 }
 
-/// Parts of the scratch memory, in bytes.
+/// Sizes of the regions of the scratch memory, in bytes, in their order.
 struct Scratch {
-    /// Where the rows of each expert end in `order`, u32.
+    /// The end of the rows of each expert in `order`, u32.
     ends: usize,
     /// The rows sorted by expert, u32.
     order: usize,
@@ -113,7 +89,7 @@ struct Scratch {
     y: usize,
     /// Decoded rows of a weight.
     decoded: usize,
-    /// What the products take.
+    /// Scratch memory of the products.
     product: usize,
 }
 
@@ -143,10 +119,7 @@ impl MatmulId {
             order: words(rows, 1),
             x: words(rows, self.k),
             y: words(rows, self.n),
-            decoded: match self.float {
-                Some(_) => 0,
-                None => words(DECODED_ROWS, self.k),
-            },
+            decoded: words(self.w.decoded_len(), 1),
             product: product.next_multiple_of(ALIGN),
         }
     }
@@ -164,7 +137,7 @@ impl MatmulId {
         usize::try_from(id).ok().filter(|&id| id < self.experts)
     }
 
-    /// Sorts the rows by expert, in their order, and clears the results of those without one.
+    /// Sorts the rows by expert, stably, and writes zeros to the results of rows without one.
     ///
     /// # Safety
     /// As [`Kernel::run`].
@@ -180,7 +153,7 @@ impl MatmulId {
         }
         let mut sum = 0;
         for end in ends.iter_mut() {
-            // The start, which moves to the end as rows are put down.
+            // The start; the loop below moves it to the end, row by row.
             let count = std::mem::replace(end, sum);
             sum += count;
         }
@@ -197,7 +170,7 @@ impl MatmulId {
     /// As [`Kernel::run`].
     unsafe fn clear(&self, run: &Run<'_>, row: usize) {
         const ZEROS: [f32; 64] = [0.0; 64];
-        let to = self.y.row(row / self.dims[1], row % self.dims[1]);
+        let to = self.y.row([row / self.dims[1], row % self.dims[1]]);
         for first in (0..self.n).step_by(ZEROS.len()) {
             let n = ZEROS.len().min(self.n - first);
             // SAFETY: the columns are inside the result.
@@ -207,54 +180,13 @@ impl MatmulId {
             }
         }
     }
-
-    /// Multiplies rows without gaps with the weights of an expert.
-    ///
-    /// # Safety
-    /// As [`Kernel::run`]; `x` and `y` have `m` rows, `decoded` has room for the rows decoded at
-    /// a time.
-    unsafe fn multiply(
-        &self,
-        run: &Run<'_>,
-        expert: usize,
-        m: usize,
-        [x, y, decoded]: [*mut f32; 3],
-        scratch: &mut [u8],
-    ) -> Result<(), ProductError> {
-        let (n, k) = (self.n, self.k);
-        let start = self.w.row(expert, 0);
-        // SAFETY: by this function's contract; the weights are inside their operand.
-        unsafe {
-            let x = Rows::from_raw_parts(x, m, k, k);
-            if let Some(dtype) = self.float {
-                let stride = self.w.strides[1] / dtype.bytes();
-                let elements = n.checked_sub(1).map_or(0, |last| last * stride + k);
-                let data = std::slice::from_raw_parts(start, elements * dtype.bytes());
-                let w = FloatMatrix::new(data, dtype, n, k, stride)?;
-                let y = RowsMut::from_raw_parts(y, m, n, n);
-                return w.multiply(run.product, run.pool, x, y, scratch);
-            }
-            let matrix = Matrix::of_rows(self.w.start, self.w.form, self.w.strides[1]);
-            for row in (0..n).step_by(DECODED_ROWS) {
-                let rows = DECODED_ROWS.min(n - row);
-                let from = start.wrapping_add(row * self.w.strides[1]);
-                decode_rows(run, &matrix, from, rows, k, decoded);
-                let bytes = rows * k * size_of::<f32>();
-                let data = std::slice::from_raw_parts(decoded.cast::<u8>(), bytes);
-                let w = FloatMatrix::new(data, FloatDType::F32, rows, k, k)?;
-                let y = RowsMut::from_raw_parts(y.add(row), m, rows, n);
-                w.multiply(run.product, run.pool, x, y, scratch)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Kernel for MatmulId {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let (n, k, used) = (self.n, self.k, self.dims[1]);
         let scratch = self.scratch();
-        // SAFETY: by this function's contract and `scratch_bytes`, which adds up the same parts;
+        // SAFETY: by this function's contract and `scratch_bytes`, which sums the same regions;
         // rows of the result do not overlap.
         unsafe {
             let ends = run.scratch.get();
@@ -275,23 +207,26 @@ impl Kernel for MatmulId {
                 if rows.is_empty() {
                     continue;
                 }
-                let (x_shared, y_shared) = (SharedMut::new(x), SharedMut::new(y));
+                let (x_rows, y_rows) = (SharedMut::new(x), SharedMut::new(y));
                 let grain = |width: usize| GRAIN.div_ceil(width.max(1));
                 run.pool.run_ranges(rows.len(), grain(k), &|range, _| {
                     for i in range {
                         let row = rows[i] as usize;
-                        let slot = if self.shared { 0 } else { row % used };
-                        let from = self.x.row(row / used, slot);
-                        let to = x_shared.get().add(i * k);
+                        let slot = if self.one_x { 0 } else { row % used };
+                        let from = self.x.row([row / used, slot]);
+                        let to = x_rows.get().add(i * k);
                         self.x.form.read_to(run.vector, from, k, to);
                     }
                 });
-                self.multiply(run, expert, rows.len(), [x, y, decoded], product)?;
+                let offset = expert * self.expert_stride;
+                let rows_of_x = Rows::from_raw_parts(x, rows.len(), k, k);
+                self.w
+                    .multiply(run, offset, rows_of_x, (y, n), decoded, product)?;
                 run.pool.run_ranges(rows.len(), grain(n), &|range, _| {
                     for i in range {
                         let row = rows[i] as usize;
-                        let to = self.y.row(row / used, row % used);
-                        let from = y_shared.get().add(i * n);
+                        let to = self.y.row([row / used, row % used]);
+                        let from = y_rows.get().add(i * n);
                         self.y.form.write(run.vector, from, n, to);
                     }
                 });

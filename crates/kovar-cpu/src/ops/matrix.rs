@@ -27,7 +27,7 @@ impl Batches {
         self.count
     }
 
-    /// Batch `at` in row-major order, of those that there are.
+    /// Batch number `at`, in row-major order.
     pub(super) fn batch(&self, mut at: usize) -> Batch {
         let mut batch = [0; MAX_RANK];
         for (index, size) in batch.iter_mut().zip(self.dims).rev() {
@@ -50,7 +50,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The operand with its rows collected into `strides`: batches first, then the rows.
+    /// The rows of the operand; `strides` are those of the batch dimensions, then that of the rows.
     pub(super) fn new(operand: &Operand<'_>, strides: &[usize]) -> Self {
         let (row, batches) = strides
             .split_last()
@@ -67,17 +67,7 @@ impl Matrix {
         }
     }
 
-    /// One batch of rows, `row` bytes apart.
-    pub(super) fn of_rows(start: Address, form: RowForm, row: usize) -> Self {
-        Self {
-            start,
-            form,
-            row,
-            strides: [0; MAX_RANK],
-        }
-    }
-
-    /// Whether rows are f32 without gaps, so that products use them in place.
+    /// Whether rows are aligned f32 without gaps, which products use in place.
     pub(super) fn is_plain(&self) -> bool {
         let aligned = self.start.get().cast::<f32>().is_aligned();
         self.form.is_plain() && aligned

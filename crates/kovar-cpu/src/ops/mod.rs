@@ -19,7 +19,6 @@ mod gemm;
 mod get_rows;
 mod glu;
 mod group_norm;
-mod image;
 mod l2_norm;
 mod layer_norm;
 mod matmul;
@@ -54,7 +53,7 @@ use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::{COPIES, ENCODED, FACTORS, FLOATS, PLAIN, WEIGHTS};
 use kovar_core::{DType, NodeRef};
 
-use crate::program::{Kernel, Resolver};
+use crate::program::{Kernel, Operand, Resolver, Run};
 
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
@@ -67,15 +66,15 @@ type Taken = (Box<dyn Kernel>, usize);
 
 /// A row of the table. Kernels take operands of any strides.
 struct Entry {
-    /// What operand `i` may be.
+    /// The dtypes that operand `i` may have.
     operands: fn(&Op, usize) -> &'static [DType],
-    /// What the result may be.
+    /// The dtypes that the result may have.
     result: fn(&Op) -> &'static [DType],
     /// Makes the kernel of a node.
     compile: fn(&Resolver<'_>, NodeRef<'_>) -> Compiled,
 }
 
-/// The scratch memory of a node's kernel by estimate: that of products, which take most.
+/// An estimate of the scratch memory of a node's kernel. Only products count, which take the most.
 pub(crate) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> usize {
     match node.op() {
         Op::Matmul(_) => matmul::scratch_bytes(node, n_threads).unwrap_or(0),
@@ -136,7 +135,7 @@ pub(crate) fn supports(node: NodeRef<'_>) -> Support {
     dtypes.map_or(Support::Yes, Support::No)
 }
 
-/// Makes the kernel of the first of some consecutive nodes, and says how many of them it runs.
+/// Makes a kernel for the first of some consecutive nodes, and returns how many of them it runs.
 pub(crate) fn compile(
     resolver: &Resolver<'_>,
     first: NodeRef<'_>,
@@ -151,6 +150,25 @@ pub(crate) fn compile(
         resolver.shared.unsupported(Reason::Op { op })
     })?;
     Ok(((entry.compile)(resolver, first)?, 1))
+}
+
+/// Operand `i` of a node, if it has that many.
+fn optional<'a>(
+    resolver: &Resolver<'a>,
+    node: NodeRef<'_>,
+    i: usize,
+) -> Result<Option<Operand<'a>>, DeviceError> {
+    let input = (node.n_inputs() > i).then(|| resolver.input(node, i));
+    input.transpose()
+}
+
+/// The first of the `len` f32 elements of scratch memory that `worker` has.
+///
+/// # Safety
+/// As [`Kernel::run`]; the kernel takes scratch memory for `len` elements of each worker.
+unsafe fn worker_scratch(run: &Run<'_>, worker: usize, len: usize) -> *mut f32 {
+    // SAFETY: by this function's contract.
+    unsafe { run.scratch.get().cast::<f32>().add(worker * len) }
 }
 
 /// The error for operands that the graph's checks exclude.

@@ -9,9 +9,9 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of elements with about this sum; `deviations` gives the sums of their distances from a
-    /// center, and of the squares of those. The sum need not be exact, since the distances from
-    /// a mean that is a little off say how far it is off.
+    /// The moments of `count` elements whose sum is about `sum`. `deviations` gives the sum of
+    /// their distances from a center and the sum of the squares of the distances. The sum need not
+    /// be exact: the distances from an inexact mean give the error of the mean.
     pub(super) fn of(count: usize, sum: f64, deviations: impl FnOnce(f32) -> (f64, f64)) -> Self {
         let count = count as f64;
         let center = (sum / count) as f32;
@@ -26,7 +26,7 @@ impl Moments {
         }
     }
 
-    /// Of all elements of several parts (Chan et al. 1983).
+    /// The moments of all elements of several parts (Chan et al. 1983).
     pub(super) fn joined(parts: &[Moments]) -> Self {
         let count: f64 = parts.iter().map(|part| part.count).sum();
         let sum: f64 = parts.iter().map(|part| part.count * part.mean).sum();

@@ -16,18 +16,18 @@ pub(super) static ENTRY: Entry = Entry {
 
 struct Pad {
     inner: Move,
-    /// What lies around, in parts that do not overlap.
+    /// The windows around it, which do not overlap.
     borders: Vec<Set>,
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
-    let parts = || {
+    let make = || {
         let Op::Pad(op) = node.op() else { return None };
         let mut element = vec![0; y.dtype.block_bytes()];
         plain::encode_f64(y.dtype, &[op.value.into()], &mut element).ok()?;
         let mut borders = Vec::new();
-        // Dimension by dimension, what is before and behind is cut off.
+        // For each dimension, the borders before and after `x` are cut off.
         let mut left = y.layout;
         for (dim, &size) in x.layout.dims().iter().enumerate() {
             let start = *op.before.get(dim)?;
@@ -41,7 +41,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         let inner = Move::new(&x, &y.with_layout(left))?;
         Some(Pad { inner, borders })
     };
-    let pad = parts().ok_or_else(|| malformed(resolver, node, "x"))?;
+    let pad = make().ok_or_else(|| malformed(resolver, node, "x"))?;
     Ok(Box::new(pad))
 }
 

@@ -3,8 +3,7 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, PoolKind};
 
-use super::image::{Image, four};
-use super::rows::{GRAIN, PIECE};
+use super::rows::{GRAIN, IndexedRows, PIECE, four};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -46,8 +45,9 @@ impl Axis {
 }
 
 struct Pool2d {
-    x: Image,
-    y: Image,
+    /// By batch, channel and row.
+    x: IndexedRows<3>,
+    y: IndexedRows<3>,
     kind: PoolKind,
     rows: Axis,
     columns: Axis,
@@ -69,8 +69,8 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
             padding: op.padding[i],
         };
         Some(Pool2d {
-            x: Image::new(&x)?,
-            y: Image::new(&y)?,
+            x: IndexedRows::new(&x)?,
+            y: IndexedRows::new(&y)?,
             kind: op.kind,
             rows: axis(0, height),
             columns: axis(1, width),
@@ -82,7 +82,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 }
 
 impl Pool2d {
-    /// Computes the columns from `first` on of a row of the result, as many as `sums` has.
+    /// Computes the columns of a row of the result from `first` on: as many as `sums` has elements.
     ///
     /// # Safety
     /// As [`Kernel::run`].
@@ -100,13 +100,13 @@ impl Pool2d {
             PoolKind::Max => f32::NEG_INFINITY,
             PoolKind::Average { .. } => 0.0,
         });
-        // Taps that fall into the image at any of the positions.
+        // Taps that fall into the image for at least one of the positions.
         let from = columns.padding.saturating_sub((end - 1) * columns.stride);
         let reach = (columns.size + columns.padding).saturating_sub(first * columns.stride);
         let taps = from..columns.kernel.min(reach);
         let covered = self.rows.covered(row);
         for source in covered.clone() {
-            let source = self.x.row(batch, channel, source);
+            let source = self.x.row([batch, channel, source]);
             for tap in taps.clone() {
                 let inside = columns.positions(tap, end);
                 let from = inside.start.max(first);
@@ -115,8 +115,8 @@ impl Pool2d {
                 };
                 let column = from * columns.stride + tap - columns.padding;
                 let mut buffer = [0.0; PIECE];
-                // SAFETY: the positions' sources are elements of the row, at most as many as a
-                // piece has.
+                // SAFETY: the sources of the positions are elements of the row; there are at most
+                // `PIECE`.
                 let values = unsafe {
                     let at = self.x.form.at(source, column);
                     form.read_to(run.vector, at, n, buffer.as_mut_ptr());
@@ -165,7 +165,7 @@ impl Kernel for Pool2d {
             for index in rows {
                 let (plane, row) = (index / height, index % height);
                 let (batch, channel) = (plane / channels, plane % channels);
-                let to = self.y.row(batch, channel, row);
+                let to = self.y.row([batch, channel, row]);
                 for first in (0..width).step_by(PIECE) {
                     let mut buffer = [0.0; PIECE];
                     let sums = &mut buffer[..PIECE.min(width - first)];

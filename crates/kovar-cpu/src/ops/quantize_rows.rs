@@ -1,8 +1,8 @@
-//! Rows as symmetric 8-bit codes.
+//! Quantisation of rows to symmetric 8-bit codes.
 
 use kovar_core::NodeRef;
 
-use super::rows::{PIECE, Walk, repeated};
+use super::rows::{PIECE, Walk, repeated, row_pieces};
 use super::{Compiled, Entry, F32, FLOATS, I8, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct QuantizeRows {
-    /// `x`, the codes, and each scale along its row.
+    /// `x`, the codes, and the scale of each row repeated along it.
     walk: Walk<3>,
 }
 
@@ -29,9 +29,9 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 
 impl Kernel for QuantizeRows {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        let ([x_form, y_form, _], n) = (self.walk.forms, self.walk.row_len());
+        let ([x_form, y_form, _], row_len) = (self.walk.forms, self.walk.row_len());
         self.walk.each_row(run, &|_, [x, y, scale], _| {
-            if n == 0 {
+            if row_len == 0 {
                 return;
             }
             let mut buffer = [0.0; PIECE];
@@ -40,17 +40,16 @@ impl Kernel for QuantizeRows {
             // `Kernel::run`'s contract readable and writable.
             unsafe {
                 let scale = scale.cast::<f32>().read_unaligned();
-                for first in (0..n).step_by(PIECE) {
-                    let len = PIECE.min(n - first);
-                    let from = x_form.at(x, first);
-                    let x = x_form.read(run.vector, from, len, buffer.as_mut_ptr());
-                    let to = y_form.at(y, first).cast::<i8>();
+                for (column, n) in row_pieces(row_len) {
+                    let from = x_form.at(x, column);
+                    let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
+                    let to = y_form.at(y, column).cast::<i8>();
                     if y_form.stride() == 1 {
-                        (run.vector.quantize_i8)(x, len, scale, to);
+                        (run.vector.quantize_i8)(x, n, scale, to);
                         continue;
                     }
-                    (run.vector.quantize_i8)(x, len, scale, codes.as_mut_ptr());
-                    for (i, &code) in codes.iter().take(len).enumerate() {
+                    (run.vector.quantize_i8)(x, n, scale, codes.as_mut_ptr());
+                    for (i, &code) in codes.iter().take(n).enumerate() {
                         to.add(i * y_form.stride()).write(code);
                     }
                 }

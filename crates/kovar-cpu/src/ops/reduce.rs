@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, ReduceKind};
 
-use super::rows::{PIECE, Walk, repeated};
+use super::rows::{PIECE, Walk, repeated, row_pieces};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -26,9 +26,9 @@ fn kind_of(op: &Op) -> Option<ReduceKind> {
 }
 
 struct Reduce {
-    /// `x` and the result, the latter repeated along the rows of `x`.
+    /// `x`, and the result repeated along the rows of `x`.
     walk: Walk<2>,
-    /// What a sum is divided by.
+    /// The divisor of a sum.
     divisor: f64,
     name: &'static str,
 }
@@ -55,16 +55,13 @@ impl Kernel for Reduce {
         self.walk.each_row(run, &|_, [x, y], _| {
             let mut buffer = MaybeUninit::<[f32; PIECE]>::uninit();
             let mut sum = 0f64;
-            let mut column = 0;
-            while column < row_len {
-                let n = PIECE.min(row_len - column);
+            for (column, n) in row_pieces(row_len) {
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
                 sum += f64::from(unsafe {
                     let from = x_form.at(x, column);
                     let x = x_form.read(run.vector, from, n, buffer.as_mut_ptr().cast());
                     (run.vector.sum)(x, n)
                 });
-                column += n;
             }
             let result = (sum / self.divisor) as f32;
             // SAFETY: the result's element is inside it, by `Kernel::run`'s contract writable.

@@ -1,4 +1,4 @@
-//! Copies of a tensor side by side.
+//! Repetition of a tensor along its dimensions.
 
 use kovar_core::{Dims, NodeRef};
 
@@ -29,7 +29,7 @@ struct Repeat {
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
-    // A single element is a row of one.
+    // A result of rank 0 is a row of one element.
     let walk = match y.layout.dims().rank() {
         0 => Walk::merged([&y]),
         _ => Walk::rows([&y]),
@@ -46,7 +46,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 }
 
 impl Repeat {
-    /// The row of `x` that a row of the result repeats.
+    /// The row of `x` that a row of the result is a repetition of.
     fn source(&self, mut row: usize) -> *const u8 {
         let (own, whole) = &self.sizes;
         let mut at = self.x.get();
@@ -68,13 +68,13 @@ impl Kernel for Repeat {
             let from = self.source(row);
             let mut column = 0;
             while column < self.walk.row_len() {
-                // A single element fills the row; else the row of `x` is moved again and again.
+                // A single element fills the row; otherwise the row of `x` is copied repeatedly.
                 let (stride, len) = match n {
                     1 => (0, self.walk.row_len()),
                     _ => (from_stride, n),
                 };
                 let to = y_form.at(y, column);
-                // SAFETY: the row of `x` and the part of the result's row are inside the
+                // SAFETY: the row of `x` and the window of the result's row are inside the
                 // operands, which are apart, by `Kernel::run`'s contract readable and writable.
                 unsafe { move_elements(self.size, (from, stride), (to, to_stride), len) };
                 column += len;

@@ -4,7 +4,7 @@ use kovar_core::NodeRef;
 use kovar_core::ops::{Op, Pairing};
 
 use super::rows::{RowForm, Walk};
-use super::{Compiled, Entry, F32, FLOATS, malformed};
+use super::{Compiled, Entry, F32, FLOATS, malformed, worker_scratch};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 use crate::vector::Kernels;
@@ -15,18 +15,20 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// The angles of each token.
+/// The table of a rope: for each token and pair a cos and a sin, or a 2 x 2 matrix.
 pub(super) struct Table {
     start: Address,
-    /// Bytes between neighbours: tokens, pairs, cos and sin.
-    strides: [usize; 3],
-    pub(super) pairs: usize,
+    /// Bytes between neighbours: tokens, pairs, rows and columns of a matrix.
+    strides: [usize; 4],
+    pairs: usize,
+    /// Rows of a matrix: 2, or 1 for a cos and a sin.
+    rows: usize,
 }
 
 /// Turns the pairs of a head, `x` to `y`, by a row of the table.
-pub(super) type Rotate = unsafe fn(*const f32, *const f32, *mut f32, usize);
+pub(super) type Turn = unsafe fn(*const f32, *const f32, *mut f32, usize);
 
-pub(super) fn rotate_of(kernels: &Kernels, pairing: Pairing) -> Rotate {
+pub(super) fn turn_of(kernels: &Kernels, pairing: Pairing) -> Turn {
     match pairing {
         Pairing::Normal => kernels.rotate_normal,
         Pairing::Neox => kernels.rotate_neox,
@@ -34,29 +36,68 @@ pub(super) fn rotate_of(kernels: &Kernels, pairing: Pairing) -> Rotate {
 }
 
 impl Table {
-    pub(super) fn new(table: &Operand<'_>) -> Self {
+    /// A table `[tokens, pairs, 2]` of cos and sin, or `[tokens, pairs, 2, 2]` of matrices, after
+    /// any outer dims.
+    pub(super) fn new(table: &Operand<'_>, rows: usize) -> Self {
+        let outer = rows - 1;
         let stride = |i| table.bytes(table.layout.stride_from_end(i));
         Self {
             start: table.start(),
-            strides: [stride(2), stride(1), stride(0)],
-            pairs: table.layout.dims().from_end(1),
+            strides: [stride(outer + 2), stride(outer + 1), stride(1), stride(0)],
+            pairs: table.layout.dims().from_end(outer + 1),
+            rows,
         }
     }
 
-    /// The angles of a token: in place if it is aligned and has no gaps, else copied to `buffer`.
+    /// Elements of a token.
+    pub(super) fn row_len(&self) -> usize {
+        2 * self.rows * self.pairs
+    }
+
+    /// Turns a head, `x` to `target`, by a row of the table. Elements of `x` without an angle are
+    /// copied.
+    ///
+    /// # Safety
+    /// `x` is readable and `target` is writable for `head_dim` elements; they are the same or
+    /// apart. `row` is the row of a token.
+    pub(super) unsafe fn turn_head(
+        &self,
+        turn: Turn,
+        x: *const f32,
+        row: *const f32,
+        target: *mut f32,
+        head_dim: usize,
+    ) {
+        let turned = 2 * self.pairs;
+        // SAFETY: by this function's contract.
+        unsafe {
+            turn(x, row, target, self.pairs);
+            if !std::ptr::addr_eq(x, target) {
+                let rest = head_dim - turned;
+                std::ptr::copy_nonoverlapping(x.add(turned), target.add(turned), rest);
+            }
+        }
+    }
+
+    /// The row of a token: in place if it is aligned and has no gaps, else copied to `buffer`.
     ///
     /// # Safety
     /// As [`Kernel::run`]; the token exists and `buffer` has room for the row.
     pub(super) unsafe fn row(&self, token: usize, buffer: *mut f32) -> *const f32 {
-        let [token_stride, pair_stride, stride] = self.strides;
+        let [token_stride, pair_stride, row_stride, stride] = self.strides;
         let row = self.start.get().wrapping_add(token * token_stride);
-        if (pair_stride == 8 || self.pairs <= 1) && stride == 4 && row.cast::<f32>().is_aligned() {
+        let dense = (pair_stride == 8 * self.rows || self.pairs <= 1)
+            && (row_stride == 8 || self.rows == 1)
+            && stride == 4;
+        // Imported bytes may have any alignment.
+        if dense && row.cast::<f32>().is_aligned() {
             return row.cast();
         }
-        for i in 0..2 * self.pairs {
-            let at = row.wrapping_add(i / 2 * pair_stride + i % 2 * stride);
+        for i in 0..self.row_len() {
+            let (pair, matrix_row) = (i / 2 / self.rows, i / 2 % self.rows);
+            let at = pair * pair_stride + matrix_row * row_stride + i % 2 * stride;
             // SAFETY: by this function's contract.
-            unsafe { *buffer.add(i) = at.cast::<f32>().read_unaligned() };
+            unsafe { *buffer.add(i) = row.wrapping_add(at).cast::<f32>().read_unaligned() };
         }
         buffer
     }
@@ -67,65 +108,65 @@ struct Rope {
     table: Table,
     tokens: usize,
     heads: usize,
-    in_place: bool,
-    rotate: Rotate,
+    turn: Turn,
     n_threads: usize,
+    name: &'static str,
 }
 
 fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
-    let pairing = match node.op() {
-        Op::Rope(op) => op.pairing,
-        _ => return Err(malformed(resolver, node, "x")),
+    let Op::Rope(op) = node.op() else {
+        return Err(malformed(resolver, node, "x"));
     };
-    let (x, table) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
-    let y = resolver.write(node)?;
+    let turn = turn_of(resolver.shared.vector, op.pairing);
+    let table = Table::new(&resolver.input(node, 1)?, 1);
+    compile_with(resolver, node, resolver.write(node)?, table, turn)
+}
+
+/// The kernel of a node that turns the heads of `x`, its operand 0, by `table`, to those of `y`.
+pub(super) fn compile_with(
+    resolver: &Resolver<'_>,
+    node: NodeRef<'_>,
+    y: Operand<'_>,
+    table: Table,
+    turn: Turn,
+) -> Compiled {
+    let x = resolver.input(node, 0)?;
     let dims = x.layout.dims();
-    let kernels = resolver.shared.vector;
     Ok(Box::new(Rope {
         walk: Walk::rows([&x, &y]).ok_or_else(|| malformed(resolver, node, "x"))?,
-        table: Table::new(&table),
+        table,
         tokens: dims.from_end(2).max(1),
         heads: dims.from_end(1).max(1),
-        in_place: x.start().get() == y.start().get(),
-        rotate: rotate_of(kernels, pairing),
+        turn,
         n_threads: resolver.shared.pool.n_threads(),
+        name: node.op().name(),
     }))
 }
 
 impl Rope {
     /// Elements of scratch memory for one worker: a head and a row of the table.
     fn worker_len(&self) -> usize {
-        (self.walk.row_len() + 2 * self.table.pairs).next_multiple_of(16)
+        (self.walk.row_len() + self.table.row_len()).next_multiple_of(16)
     }
 }
 
 impl Kernel for Rope {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let [x_form, y_form]: [RowForm; 2] = self.walk.forms;
-        let (head_dim, kernels, turned) = (self.walk.row_len(), run.vector, 2 * self.table.pairs);
+        let (head_dim, kernels) = (self.walk.row_len(), run.vector);
         self.walk.each_row(run, &|row, [x, y], worker| {
             // SAFETY: the scratch memory has `worker_len` elements for each worker. Rows are
             // inside the operands, by `Kernel::run`'s contract readable and writable; in place, a
             // head is read before it is written.
             unsafe {
-                let scratch = run
-                    .scratch
-                    .get()
-                    .cast::<f32>()
-                    .add(worker * self.worker_len());
+                let scratch = worker_scratch(run, worker, self.worker_len());
                 let token = row / self.heads % self.tokens;
-                let table = self.table.row(token, scratch.add(head_dim));
+                let table_row = self.table.row(token, scratch.add(head_dim));
                 let x = x_form.read(kernels, x, head_dim, scratch);
                 let target = y_form.target(y, scratch);
-                (self.rotate)(x, table, target, self.table.pairs);
-                // Elements that do not turn are in place already, or in the scratch memory.
-                if !std::ptr::addr_eq(x, target) {
-                    let rest = head_dim - turned;
-                    std::ptr::copy_nonoverlapping(x.add(turned), target.add(turned), rest);
-                }
-                if !(self.in_place && y_form.is_plain()) {
-                    y_form.write(kernels, target, head_dim, y);
-                }
+                self.table
+                    .turn_head(self.turn, x, table_row, target, head_dim);
+                y_form.write(kernels, target, head_dim, y);
             }
         });
         Ok(())
@@ -136,6 +177,6 @@ impl Kernel for Rope {
     }
 
     fn name(&self) -> &'static str {
-        "rope"
+        self.name
     }
 }

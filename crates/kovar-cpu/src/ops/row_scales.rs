@@ -1,8 +1,8 @@
-//! Scales of rows that are to be quantised.
+//! The scales of rows for quantisation to 8 bits: the largest magnitude / 127.
 
 use kovar_core::NodeRef;
 
-use super::rows::{PIECE, Walk, repeated};
+use super::rows::{PIECE, Walk, repeated, row_pieces};
 use super::{Compiled, Entry, F32, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct RowScales {
-    /// `x`, and each scale along its row.
+    /// `x`, and the scale of each row repeated along it.
     walk: Walk<2>,
 }
 
@@ -28,16 +28,15 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
 
 impl Kernel for RowScales {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        let (form, n) = (self.walk.forms[0], self.walk.row_len());
+        let form = self.walk.forms[0];
         self.walk.each_row(run, &|_, [x, y], _| {
             let mut buffer = [0.0; PIECE];
             let mut largest = 0f32;
-            for first in (0..n).step_by(PIECE) {
-                let len = PIECE.min(n - first);
+            for (column, n) in row_pieces(self.walk.row_len()) {
                 // SAFETY: the piece is inside the row, by `Kernel::run`'s contract readable.
                 let here = unsafe {
-                    let x = form.read(run.vector, form.at(x, first), len, buffer.as_mut_ptr());
-                    (run.vector.largest)(x, len)
+                    let x = form.read(run.vector, form.at(x, column), n, buffer.as_mut_ptr());
+                    (run.vector.largest)(x, n)
                 };
                 // A NaN stays.
                 if !largest.is_nan() && (here > largest || here.is_nan()) {

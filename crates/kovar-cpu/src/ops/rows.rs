@@ -1,26 +1,28 @@
-//! Rows of operands: how several operands of equal dims are walked together, and how a piece of a
-//! row is read as f32 and written from f32, whatever its dtype and stride.
+//! Rows of operands: several operands of equal dims are walked together, and a piece of a row is
+//! read as f32 and written from f32, whatever its dtype and stride.
 
 use half::{bf16, f16};
+use kovar_core::error::DeviceError;
 use kovar_core::plain::{F8E4M3, F8E5M2};
-use kovar_core::{DType, Dims, Layout, MAX_RANK, collapse, quant};
+use kovar_core::{DType, Dims, Layout, MAX_RANK, NodeRef, collapse, quant};
 
-use crate::program::{Address, Operand, Run};
+use super::optional;
+use crate::program::{Address, Operand, Resolver, Run};
 use crate::vector::{Kernels, Rows};
 
 /// Elements of a piece of a row, a multiple of every block length.
 pub(super) const PIECE: usize = 1024;
 
-/// Elements that work is split by, a multiple of every block length.
+/// Elements of a unit, by which work is split; a multiple of every block length.
 const UNIT: usize = 256;
 
-/// The least units worth a chunk of their own.
+/// The least units of a chunk.
 const GRAIN_UNITS: usize = 64;
 
-/// The least elements worth a chunk of their own.
+/// The least elements of a chunk.
 pub(super) const GRAIN: usize = UNIT * GRAIN_UNITS;
 
-/// The position of an element along a row, for reading and writing it.
+/// The dtype and stride of a row's elements: how they are found, read and written.
 #[derive(Clone, Copy)]
 pub(super) struct RowForm {
     dtype: DType,
@@ -56,7 +58,7 @@ impl RowForm {
         self.stride
     }
 
-    /// Every `step`-th element. Beyond one element, the step is less than the row.
+    /// Every `step`-th element. For more than one element, the step is less than the row.
     pub(super) fn every(self, step: usize) -> Self {
         Self {
             stride: self.stride.wrapping_mul(step),
@@ -68,14 +70,14 @@ impl RowForm {
         self.dtype
     }
 
-    /// The address of element `column`, the first of a block, of a row.
+    /// The address of element `column` of a row, which is the first of its block.
     pub(super) fn at(self, row: *mut u8, column: usize) -> *mut u8 {
         let blocks = column / self.dtype.block_len() * self.dtype.block_bytes();
         row.wrapping_add(blocks * self.stride)
     }
 
-    /// Reads `n` elements, whole blocks, and returns where they are as f32: in place if they lie
-    /// there as f32 without gaps, else in `buffer`.
+    /// Reads `n` elements, whole blocks, as f32 and returns their address: in place if they are f32
+    /// without gaps, else in `buffer`.
     ///
     /// # Safety
     /// The elements from `from` on are readable, and `buffer` is writable for `n` elements.
@@ -154,8 +156,8 @@ impl RowForm {
         }
     }
 
-    /// Reads rows, each of whole blocks. Of F16, BF16, 8-bit float and Q8_0 rows without gaps many are read as
-    /// quickly as one.
+    /// Reads rows, each of whole blocks. One call of a vector kernel reads all rows if they are
+    /// F16, BF16, 8-bit float or Q8_0 without gaps.
     ///
     /// # Safety
     /// Each row is readable, and there is room for its elements.
@@ -179,12 +181,13 @@ impl RowForm {
         }
     }
 
-    /// Where `n` results for `to` are best computed: in place, or in `buffer`.
+    /// Where results for `to` are computed: in place if they are f32 without gaps, else in
+    /// `buffer`.
     pub(super) fn target(self, to: *mut u8, buffer: *mut f32) -> *mut f32 {
         if self.is_plain() { to.cast() } else { buffer }
     }
 
-    /// Brings `n` results, whole blocks, from where [`target`](Self::target) said to `to`.
+    /// Writes `n` results, whole blocks, from their [`target`](Self::target) to `to`.
     ///
     /// # Safety
     /// The results are readable and the elements at `to` are writable.
@@ -258,6 +261,96 @@ unsafe fn scatter<T>(from: *const f32, stride: usize, n: usize, to: *mut u8, f: 
     }
 }
 
+/// The first column and the length of each piece of a row.
+pub(super) fn row_pieces(row_len: usize) -> impl Iterator<Item = (usize, usize)> {
+    let columns = (0..row_len).step_by(PIECE);
+    columns.map(move |column| (column, PIECE.min(row_len - column)))
+}
+
+/// An operand of one dimension: a weight, a bias, scales.
+#[derive(Clone, Copy)]
+pub(super) struct Vector {
+    start: Address,
+    form: RowForm,
+}
+
+impl Vector {
+    pub(super) fn of(operand: &Operand<'_>) -> Self {
+        Self {
+            start: operand.start(),
+            form: RowForm::of(operand),
+        }
+    }
+
+    /// Operand `i` of a node, if it has that many.
+    pub(super) fn optional(
+        resolver: &Resolver<'_>,
+        node: NodeRef<'_>,
+        i: usize,
+    ) -> Result<Option<Self>, DeviceError> {
+        Ok(optional(resolver, node, i)?.map(|operand| Self::of(&operand)))
+    }
+
+    /// Elements `first..first + n` as f32, in place or in `buffer`.
+    ///
+    /// # Safety
+    /// As [`RowForm::read`].
+    pub(super) unsafe fn read(
+        self,
+        kernels: &Kernels,
+        first: usize,
+        n: usize,
+        buffer: *mut f32,
+    ) -> *const f32 {
+        let from = self.form.at(self.start.get(), first);
+        // SAFETY: by this function's contract.
+        unsafe { self.form.read(kernels, from, n, buffer) }
+    }
+
+    /// Element `i` as f32.
+    ///
+    /// # Safety
+    /// The element is readable.
+    pub(super) unsafe fn element(self, kernels: &Kernels, i: usize) -> f32 {
+        let mut element = 0.0;
+        // SAFETY: by this function's contract.
+        unsafe { *self.read(kernels, i, 1, &mut element) }
+    }
+}
+
+/// An operand of `N + 1` dims, by the indices of its rows.
+#[derive(Clone, Copy)]
+pub(super) struct IndexedRows<const N: usize> {
+    start: Address,
+    /// Bytes between neighbours along each dimension but the last.
+    pub(super) strides: [usize; N],
+    pub(super) form: RowForm,
+}
+
+impl<const N: usize> IndexedRows<N> {
+    /// `None` if there are not `N + 1` dims.
+    pub(super) fn new(operand: &Operand<'_>) -> Option<Self> {
+        let (_, outer) = operand.layout.strides().split_last()?;
+        let strides = <[usize; N]>::try_from(outer).ok()?;
+        Some(Self {
+            start: operand.start(),
+            strides: strides.map(|elements| operand.bytes(elements)),
+            form: RowForm::of(operand),
+        })
+    }
+
+    /// The first element of a row.
+    pub(super) fn row(&self, index: [usize; N]) -> *mut u8 {
+        let offsets = index.iter().zip(&self.strides).map(|(i, bytes)| i * bytes);
+        self.start.get().wrapping_add(offsets.sum())
+    }
+}
+
+/// Dims or strides of rank 4.
+pub(super) fn four(dims: &Dims) -> Option<[usize; 4]> {
+    <[usize; 4]>::try_from(&dims[..]).ok()
+}
+
 /// `N` operands of equal dims, walked row by row.
 pub(super) struct Walk<const N: usize> {
     n_rows: usize,
@@ -268,7 +361,7 @@ pub(super) struct Walk<const N: usize> {
     /// Bytes between neighbours along each outer dimension.
     strides: [[usize; MAX_RANK]; N],
     pub(super) forms: [RowForm; N],
-    /// The operands that are walked; those behind stay where they begin.
+    /// The operands that are walked; the addresses of the others stay at their first elements.
     used: usize,
 }
 
@@ -356,8 +449,8 @@ impl<const N: usize> Walk<N> {
         at
     }
 
-    /// Calls `f` with the addresses and the length of pieces of at most [`PIECE`] elements, whole
-    /// blocks, that cover all rows; large work is spread over the pool.
+    /// Calls `f` with the addresses and the length of each piece of the rows: at most [`PIECE`]
+    /// elements, whole blocks. Large work is spread over the pool.
     pub(super) fn pieces(&self, run: &Run<'_>, f: &(impl Fn([*mut u8; N], usize) + Sync)) {
         let elements = self.n_rows * self.row_len;
         let units = elements.div_ceil(UNIT);
@@ -381,7 +474,7 @@ impl<const N: usize> Walk<N> {
         });
     }
 
-    /// Calls `f` with the number and addresses of each row and the worker; large work is spread
+    /// Calls `f` with the index of each row, its addresses and the worker. Large work is spread
     /// over the pool.
     pub(super) fn each_row(&self, run: &Run<'_>, f: &(impl Fn(usize, [*mut u8; N], usize) + Sync)) {
         let grain = GRAIN.div_ceil(self.row_len.max(1));

@@ -3,7 +3,7 @@
 use kovar_core::{Dims, Layout, NodeRef};
 
 use super::elements::move_elements;
-use super::rows::{GRAIN, PIECE, Walk};
+use super::rows::{GRAIN, PIECE, Walk, row_pieces};
 use super::{COPIES, Compiled, Entry, I32, PLAIN, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// Which rows are written, in which order.
+/// The indices of the rows that are written.
 pub(super) struct Ids {
     start: Address,
     /// Bytes between neighbouring indices.
@@ -28,7 +28,7 @@ struct SetRows {
     ids: Ids,
     /// Row 0 of the source and of the destination.
     walk: Walk<2>,
-    /// Bytes from one row of the source, of the destination, to the next.
+    /// Bytes from one row to the next, of the source and of the destination.
     strides: [usize; 2],
 }
 
@@ -68,8 +68,8 @@ impl Ids {
         }
     }
 
-    /// Calls `f` with the row of the source, that of the destination and the worker for each index
-    /// that is inside the destination. `row_elements` say how much work a row is.
+    /// For each index that is inside the destination, calls `f` with the row of the source, the row
+    /// of the destination and the worker. A row has `row_elements` elements.
     ///
     /// # Safety
     /// The indices are readable.
@@ -100,7 +100,7 @@ impl SetRows {
     /// Copies row `i` of the source to row `row` of the destination.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; the rows exist, and nobody else writes that row meanwhile.
+    /// As [`Kernel::run`]; the rows exist, and no other thread writes that row meanwhile.
     unsafe fn copy_row(&self, run: &Run<'_>, i: usize, row: usize) {
         let [x_form, y_form] = self.walk.forms;
         let row_len = self.walk.row_len();
@@ -115,9 +115,7 @@ impl SetRows {
                 unsafe { move_elements(size, from, to, row_len) };
                 continue;
             }
-            let mut column = 0;
-            while column < row_len {
-                let n = PIECE.min(row_len - column);
+            for (column, n) in row_pieces(row_len) {
                 let mut buffer = [0.0; PIECE];
                 // SAFETY: by this function's contract; the piece is inside both rows.
                 unsafe {
@@ -125,7 +123,6 @@ impl SetRows {
                     let from = x_form.read(run.vector, from, n, buffer.as_mut_ptr());
                     y_form.write(run.vector, from, n, y_form.at(y, column));
                 }
-                column += n;
             }
         }
     }
@@ -134,8 +131,8 @@ impl SetRows {
 impl Kernel for SetRows {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let row_elements = self.walk.n_rows() * self.walk.row_len();
-        // SAFETY: by `Kernel::run`'s contract; the rows are inside their operands, and one chunk
-        // alone writes a row.
+        // SAFETY: by `Kernel::run`'s contract; the rows are inside their operands, and only one
+        // chunk writes a row.
         unsafe {
             self.ids
                 .each(run, row_elements, &|i, row, _| self.copy_row(run, i, row));

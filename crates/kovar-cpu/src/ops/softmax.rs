@@ -5,7 +5,7 @@ use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::MASKS;
 
 use super::rows::{RowForm, Walk, broadcast};
-use super::{Compiled, Entry, FLOATS, malformed};
+use super::{Compiled, Entry, FLOATS, malformed, optional, worker_scratch};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
 
@@ -20,7 +20,7 @@ struct Softmax {
     walk: Walk<3>,
     masked: bool,
     scale: f32,
-    /// Factors on the mask, by head; none for 1.
+    /// Factors on the mask, by head; empty if all are 1.
     slopes: Vec<f32>,
     /// Rows of a head.
     queries: usize,
@@ -33,19 +33,18 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         _ => return Err(malformed(resolver, node, "x")),
     };
     let (x, y) = (resolver.input(node, 0)?, resolver.write(node)?);
-    let masked = node.n_inputs() > 1;
-    let mask = if masked {
-        broadcast(&resolver.input(node, 1)?, x.layout.dims())
-            .ok_or_else(|| malformed(resolver, node, "mask"))?
-    } else {
-        x
+    let mask = match optional(resolver, node, 1)? {
+        Some(mask) => {
+            broadcast(&mask, x.layout.dims()).ok_or_else(|| malformed(resolver, node, "mask"))?
+        }
+        None => x,
     };
     let walk = Walk::rows([&x, &y, &mask]).ok_or_else(|| malformed(resolver, node, "x"))?;
     let heads = x.layout.dims().from_end(2);
     let slopes = (0..heads).map(|head| op.slope(head, heads) as f32);
     Ok(Box::new(Softmax {
         walk,
-        masked,
+        masked: node.n_inputs() > 1,
         scale: op.scale,
         slopes: if op.max_bias == 0.0 {
             Vec::new()
@@ -74,11 +73,7 @@ impl Kernel for Softmax {
             // inside the operands, by `Kernel::run`'s contract readable and writable; in place,
             // a row's elements are read before they are written.
             unsafe {
-                let scratch = run
-                    .scratch
-                    .get()
-                    .cast::<f32>()
-                    .add(worker * self.worker_len());
+                let scratch = worker_scratch(run, worker, self.worker_len());
                 let mask_buffer = scratch.add(self.worker_len() / 2);
                 let mask = if self.masked {
                     let mask = mask_form.read(kernels, mask, n, mask_buffer);

@@ -15,9 +15,9 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct Embedding {
-    /// Each time step, repeated along the row, with the row of the result.
+    /// Each time step repeated along its row, and the row of the result.
     walk: Walk<2>,
-    /// What time steps are multiplied by.
+    /// The factors on the time steps.
     frequencies: Vec<f64>,
     cosines_first: bool,
     /// Bytes between neighbours of a row of the result.
@@ -73,9 +73,10 @@ impl Kernel for Embedding {
             };
             for (i, frequency) in self.frequencies.iter().enumerate() {
                 let (sine, cosine) = (t * frequency).sin_cos();
-                let (first, second) = match self.cosines_first {
-                    true => (cosine, sine),
-                    false => (sine, cosine),
+                let (first, second) = if self.cosines_first {
+                    (cosine, sine)
+                } else {
+                    (sine, cosine)
                 };
                 set(i, first as f32);
                 set(half + i, second as f32);

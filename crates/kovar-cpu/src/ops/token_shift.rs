@@ -1,9 +1,9 @@
-//! The token before each token.
+//! The shift of a sequence by one token.
 
 use kovar_core::ops::Op;
 use kovar_core::{NodeRef, ScalarId};
 
-use super::rows::{PIECE, RowForm, Walk};
+use super::rows::{PIECE, RowForm, Walk, row_pieces};
 use super::{Compiled, Entry, F32, FLOATS, malformed};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Resolver, Run};
@@ -34,7 +34,7 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     }))
 }
 
-/// A row and how its elements lie.
+/// A row's first element and its form.
 type Row = (*mut u8, RowForm);
 
 impl TokenShift {
@@ -43,10 +43,9 @@ impl TokenShift {
     /// # Safety
     /// The rows are of the walk's length, readable and writable, and apart.
     unsafe fn copy_row(&self, run: &Run<'_>, from: Option<Row>, (to, to_form): Row) {
-        let (row_len, kernels) = (self.walk.row_len(), run.vector);
+        let kernels = run.vector;
         let mut buffer = [0.0; PIECE];
-        for column in (0..row_len).step_by(PIECE) {
-            let n = PIECE.min(row_len - column);
+        for (column, n) in row_pieces(self.walk.row_len()) {
             // SAFETY: by this function's contract; the piece is inside both rows.
             unsafe {
                 let piece = match from {
@@ -76,13 +75,13 @@ impl Kernel for TokenShift {
                 Some((before, x_form))
             };
             // SAFETY: rows are inside the operands, by `Kernel::run`'s contract readable and
-            // writable; a chunk alone has its results.
+            // writable; no two chunks have the same result.
             unsafe { self.copy_row(run, from, (y, y_form)) };
         });
-        // Only now, since the first result is the state as it was.
+        // After the rows, because the first result is the state as it was.
         if let Some(last) = valid.checked_sub(1) {
             let [x, _] = self.walk.row(last);
-            // SAFETY: as above, and nobody reads the state any more.
+            // SAFETY: as above, and no thread reads the state any more.
             unsafe { self.copy_row(run, Some((x, x_form)), (start.get(), form)) };
         }
         Ok(())

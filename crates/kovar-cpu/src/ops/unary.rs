@@ -41,15 +41,21 @@ type RowFn = unsafe fn(*const f32, *mut f32, usize);
 pub(super) enum Body {
     /// One of the vector kernels.
     Vector(fn(&Kernels) -> RowFn),
-    /// A loop over single elements of a function without a vector form.
+    /// A function without a vector form, in a loop over elements.
     Each(fn(f32) -> f32),
     Sqrt,
     LeakyRelu(f32),
     Clamp(f32, f32),
+    Scale(f32),
 }
 
+/// The function of a `unary` or `scale` operation.
 pub(super) fn body_of(op: &Op) -> Option<Body> {
-    let Op::Unary(op) = op else { return None };
+    let op = match op {
+        Op::Unary(op) => op,
+        Op::Scale(op) => return Some(Body::Scale(op.scale)),
+        _ => return None,
+    };
     Some(match op.kind {
         UnaryKind::Exp => Body::Vector(|kernels| kernels.exp),
         UnaryKind::Tanh => Body::Vector(|kernels| kernels.tanh),
@@ -74,7 +80,7 @@ pub(super) fn body_of(op: &Op) -> Option<Body> {
     })
 }
 
-/// `ln(1 + e^x)` with the greater part outside of the exponential, which would overflow.
+/// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`, which does not overflow.
 fn softplus(x: f32) -> f32 {
     let above = if x < 0.0 { 0.0 } else { x };
     above + (-x.abs()).exp().ln_1p()
@@ -95,7 +101,8 @@ impl Body {
                 Body::LeakyRelu(slope) => {
                     each(x, y, n, |x| if x < 0.0 { slope * x } else { x });
                 }
-                // Comparisons that leave NaN as it is.
+                Body::Scale(factor) => (kernels.scale)(x, y, n, factor),
+                // Comparisons that keep NaN.
                 Body::Clamp(min, max) => each(x, y, n, |x| {
                     let x = if x < min { min } else { x };
                     if x > max { max } else { x }

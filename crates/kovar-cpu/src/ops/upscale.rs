@@ -1,10 +1,9 @@
-//! Images of another size.
+//! Resizing of images.
 
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, UpscaleMode};
 
-use super::image::{Image, four};
-use super::rows::{GRAIN, PIECE};
+use super::rows::{GRAIN, IndexedRows, PIECE, four};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::buffer::ALIGN;
 use crate::pool::SharedMut;
@@ -17,7 +16,7 @@ pub(super) static ENTRY: Entry = Entry {
     compile,
 };
 
-/// The neighbours of a pixel along an axis and their shares.
+/// The two source pixels of a pixel along an axis, and their weights.
 #[derive(Clone, Copy)]
 struct Neighbours {
     at: [usize; 2],
@@ -50,8 +49,9 @@ fn neighbours(mode: UpscaleMode, i: usize, n: usize, size: usize) -> Neighbours 
 }
 
 struct Upscale {
-    x: Image,
-    y: Image,
+    /// By batch, channel and row.
+    x: IndexedRows<3>,
+    y: IndexedRows<3>,
     nearest: bool,
     rows: Vec<Neighbours>,
     columns: Vec<Neighbours>,
@@ -70,14 +70,14 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
         };
         let [batch, channels, height, width] = four(x.layout.dims())?;
         let planes = batch.checked_mul(channels)?;
-        // Tables are no larger than what they are for.
+        // Without elements no table is read, so none is made, however large the size is.
         let axis = |n: usize, size: usize| {
             let n = if planes == 0 || size == 0 { 0 } else { n };
             (0..n).map(|i| neighbours(op.mode, i, n, size)).collect()
         };
         Some(Upscale {
-            x: Image::new(&x)?,
-            y: Image::new(&y)?,
+            x: IndexedRows::new(&x)?,
+            y: IndexedRows::new(&y)?,
             nearest: op.mode == UpscaleMode::Nearest,
             rows: axis(op.size[0], height),
             columns: axis(op.size[1], width),
@@ -110,13 +110,13 @@ impl Kernel for Upscale {
                     let (plane, row) = (index / height, index % height);
                     let (batch, channel) = (plane / self.channels, plane % self.channels);
                     let Neighbours { at, shares } = self.rows[row];
-                    // SAFETY: each worker has a part of the scratch memory that holds two rows;
-                    // the rows are inside `x`.
+                    // SAFETY: each worker has its own region of the scratch memory, which holds two
+                    // rows; the rows are inside `x`.
                     let [top, bottom] = unsafe {
                         let buffer = scratch.get().add(worker * self.worker_bytes());
                         let buffer = buffer.cast::<f32>();
                         let read = |row: usize, buffer: *mut f32| {
-                            let from = self.x.row(batch, channel, row);
+                            let from = self.x.row([batch, channel, row]);
                             let row = self.x.form.read(run.vector, from, self.width, buffer);
                             std::slice::from_raw_parts(row, self.width)
                         };
@@ -129,7 +129,7 @@ impl Kernel for Upscale {
                         };
                         [top, bottom]
                     };
-                    let to = self.y.row(batch, channel, row);
+                    let to = self.y.row([batch, channel, row]);
                     for (piece, columns) in self.columns.chunks(PIECE).enumerate() {
                         let mut buffer = [0.0; PIECE];
                         let results = buffer.iter_mut().zip(columns);

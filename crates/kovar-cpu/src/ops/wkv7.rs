@@ -1,14 +1,14 @@
-//! The state recurrence of RWKV-7. Heads are independent, so threads share them out; a head's
-//! tokens run one after another on the head's state, which stays in the nearest cache meanwhile.
+//! The state recurrence of RWKV-7. Heads are independent and are distributed over the threads. The
+//! tokens of a head run one after another on its state, which stays in the L1 cache meanwhile.
 
 use kovar_core::ops::Op;
 use kovar_core::{NodeRef, ScalarId};
 
 use super::rows::{GRAIN, RowForm, Walk};
-use super::{Compiled, Entry, F32, FLOATS, malformed};
+use super::{Compiled, Entry, F32, FLOATS, malformed, worker_scratch};
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Resolver, Run};
-use crate::vector::Step;
+use crate::vector::Wkv7Token;
 use crate::vector::lanes::MAX_LANES;
 
 /// The operand index of the state.
@@ -21,7 +21,7 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 struct Wkv7 {
-    /// `r`, `w`, `k`, `v`, `a`, `b` and the result: tokens and heads.
+    /// `r`, `w`, `k`, `v`, `a`, `b` and the result: a row for each token and head.
     walk: Walk<7>,
     tokens: usize,
     heads: usize,
@@ -64,7 +64,7 @@ impl Wkv7 {
         (7 + self.walk.row_len()) * self.padded()
     }
 
-    /// Whether the state's rows are whole vectors without gaps, which are updated where they lie.
+    /// Whether the state's rows are whole vectors without gaps, which are updated in place.
     fn is_direct(&self) -> bool {
         let [_, rows, columns] = self.state_strides;
         self.walk.row_len() == self.padded() && columns == 4 && rows.is_multiple_of(4)
@@ -80,8 +80,8 @@ impl Wkv7 {
     /// Runs the tokens of a head on its state, `pitch` elements from row to row.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; `vectors` has room for seven vectors, zeros where they are padded, and
-    /// nobody else touches the head's state and results meanwhile.
+    /// As [`Kernel::run`]; `vectors` has room for seven vectors, whose padding is zero, and no
+    /// other thread accesses the head's state and results meanwhile.
     unsafe fn tokens(
         &self,
         run: &Run<'_>,
@@ -110,7 +110,7 @@ impl Wkv7 {
                         };
                     }
                     let [r, w, k, v, a, b] = at;
-                    (kernels.wkv7_step)(&Step {
+                    (kernels.wkv7_token)(&Wkv7Token {
                         rows: n,
                         columns: padded,
                         state,
@@ -160,10 +160,9 @@ impl Kernel for Wkv7 {
         run.pool.run_ranges(self.heads, grain, &|heads, worker| {
             // SAFETY: the scratch memory has `worker_len` elements for each worker. By
             // `Kernel::run`'s contract the operands are readable, and the state and the result
-            // writable; a chunk alone has its heads.
+            // writable; no two chunks have the same head.
             unsafe {
-                let scratch = run.scratch.get().cast::<f32>();
-                let vectors = scratch.add(worker * self.worker_len());
+                let vectors = worker_scratch(run, worker, self.worker_len());
                 vectors.write_bytes(0, 7 * self.padded());
                 for head in heads {
                     if self.is_direct() {

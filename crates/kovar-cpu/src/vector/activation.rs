@@ -1,11 +1,11 @@
-//! Functions of one f32 row, alone and gating another row. The result may be the same
-//! row as an operand.
+//! Functions of one f32 row, alone or as the gate of another row. The result may be the same row as
+//! an operand.
 
 use super::elementwise::{Pointwise, map};
 use super::lanes::Lanes;
 
-/// Defines a type that is the function `f` of one vector, the row kernel of it, and, if named,
-/// the row kernel that multiplies the function by a second row.
+/// Defines a type for a function of one vector, its row kernel and, if named, the row kernel that
+/// multiplies the function by a second row.
 macro_rules! activation {
     ($function:ident, $row:ident, |$x:ident: $v:ident| $body:expr, $($gated_type:ident, $gated:ident)?) => {
         struct $function;
@@ -118,8 +118,8 @@ unsafe fn polynomial<V: Lanes, const N: usize>(x: V, coefficients: [f32; N]) -> 
     }
 }
 
-/// `tanh(x)` to a few units in the last place, near 0 too: there from a Chebyshev fit of
-/// `(tanh(x) / x - 1) / x^2`, good to 2e-9, beyond from the exponential.
+/// `tanh(x)` to a few units in the last place, near 0 too. Near 0 it is computed from a Chebyshev
+/// fit of `(tanh(x) / x - 1) / x^2` with an error of 2e-9, elsewhere from the exponential.
 #[inline(always)]
 unsafe fn tanh_of<V: Lanes>(x: V) -> V {
     // SAFETY: on a processor of the level, by the callers' contracts.
@@ -144,7 +144,7 @@ unsafe fn tanh_of<V: Lanes>(x: V) -> V {
 /// `x * Phi(x)`.
 ///
 /// `Phi(-|x|) = e^(-x^2 / 2) t P(t)` with `t = 1 / (1 + |x| / 4)`, where `P` is a Chebyshev fit
-/// for `|x| <= 14`, beyond which the exponential is 0. The fit is good to 3e-9, so that the tail's
+/// for `|x| <= 14`; above 14 the exponential is 0. The error of the fit is 3e-9, so the tail's
 /// relative error is that of the exponential of a rounded argument.
 #[inline(always)]
 unsafe fn gelu_of<V: Lanes>(x: V) -> V {
@@ -172,7 +172,7 @@ unsafe fn gelu_of<V: Lanes>(x: V) -> V {
     }
 }
 
-/// `x * sigmoid(2 u)`, which equals `x / 2 * (1 + tanh(u))` and cancels nothing.
+/// `x * sigmoid(2 u)`, which equals `x / 2 * (1 + tanh(u))` without cancellation.
 #[inline(always)]
 unsafe fn gelu_tanh_of<V: Lanes>(x: V) -> V {
     // 2 sqrt(2 / pi), and that times 0.044715.

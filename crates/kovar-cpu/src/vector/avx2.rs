@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, binary_intrinsics};
 
 /// 8 lanes.
 #[derive(Clone, Copy)]
@@ -29,41 +29,14 @@ impl Lanes for Avx2 {
         unsafe { _mm256_storeu_ps(to, self.0) }
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_add_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn sub(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_sub_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn mul(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_mul_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn div(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_div_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_max_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn min(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm256_min_ps(self.0, other.0) })
-    }
+    binary_intrinsics!(
+        add: _mm256_add_ps,
+        sub: _mm256_sub_ps,
+        mul: _mm256_mul_ps,
+        div: _mm256_div_ps,
+        max: _mm256_max_ps,
+        min: _mm256_min_ps,
+    );
 
     #[inline(always)]
     unsafe fn mul_add(self, b: Self, c: Self) -> Self {
@@ -115,7 +88,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn scale_by_power(self, n: Self) -> Self {
-        // Two factors, because one alone may leave the range that the product stays in.
+        // Two factors, because one power of two alone may overflow or underflow.
         // SAFETY: by the trait's contract.
         unsafe {
             let n = _mm256_cvtps_epi32(n.0);

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, binary_intrinsics};
 
 /// 16 lanes.
 #[derive(Clone, Copy)]
@@ -29,41 +29,14 @@ impl Lanes for Avx512 {
         unsafe { _mm512_storeu_ps(to, self.0) }
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_add_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn sub(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_sub_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn mul(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_mul_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn div(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_div_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_max_ps(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn min(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { _mm512_min_ps(self.0, other.0) })
-    }
+    binary_intrinsics!(
+        add: _mm512_add_ps,
+        sub: _mm512_sub_ps,
+        mul: _mm512_mul_ps,
+        div: _mm512_div_ps,
+        max: _mm512_max_ps,
+        min: _mm512_min_ps,
+    );
 
     #[inline(always)]
     unsafe fn mul_add(self, b: Self, c: Self) -> Self {

@@ -34,7 +34,7 @@ impl Rows {
     }
 }
 
-/// Converts 16-bit elements with whole vectors, the last ones by way of a padded copy.
+/// Converts 16-bit elements by whole vectors, and the last ones in a padded copy.
 macro_rules! load {
     ($name:ident, $row:ident, $load:ident) => {
         /// # Safety
@@ -79,7 +79,7 @@ macro_rules! load {
 load!(load_f16, load_f16_row, load_f16);
 load!(load_bf16, load_bf16_row, load_bf16);
 
-/// Converts 8-bit elements. Plain loops, which the compiler turns into each level's vectors.
+/// Converts 8-bit elements by plain loops, which the compiler vectorises for each level.
 macro_rules! load_bytes {
     ($name:ident, $element:ident) => {
         /// # Safety

@@ -2,8 +2,8 @@
 
 use super::lanes::{Lanes, MAX_LANES};
 
-/// A function of two vectors. A method and not a closure, since a closure cannot be told to be
-/// inlined always: one that is not calls every intrinsic as a function.
+/// A function of two vectors. It is a method because a closure cannot be `inline(always)`: if it is
+/// not inlined, it calls every intrinsic as a function.
 pub(super) trait Pointwise<V> {
     /// # Safety
     /// Needs a processor of the level of `V`.
@@ -105,7 +105,7 @@ pub(super) unsafe fn scale_mul<V: Lanes>(
     unsafe { map::<V>(x, w, y, n, Scale::<V, true>(V::splat(factor))) }
 }
 
-/// What elements add to a sum; a method for the reason of [`Pointwise`].
+/// The term that an element adds to a sum; a method for the same reason as [`Pointwise`].
 trait Term<V> {
     /// # Safety
     /// Needs a processor of the level of `V`.
@@ -131,7 +131,7 @@ impl<V: Lanes> Term<V> for Square {
     }
 }
 
-/// The sum of the terms of `x`, of which that of 0 is 0.
+/// The sum of the terms of `x`. The term of 0 is 0.
 ///
 /// # Safety
 /// `x` is readable for `n` elements.
@@ -147,11 +147,11 @@ unsafe fn total<V: Lanes>(x: *const f32, n: usize, term: impl Term<V>) -> f32 {
             i += 2 * V::N;
         }
         while i < n {
-            let step = V::N.min(n - i);
+            let len = V::N.min(n - i);
             let mut last = [0f32; MAX_LANES];
-            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+            std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), len);
             even = term.add(even, V::load(last.as_ptr()));
-            i += step;
+            i += len;
         }
         even.add(odd).sum()
     }
@@ -182,17 +182,17 @@ pub(super) unsafe fn greatest<V: Lanes>(x: *const f32, n: usize) -> f32 {
         let (mut greatest, mut nan) = (V::splat(f32::NEG_INFINITY), V::splat(0.0));
         let mut i = 0;
         while i < n {
-            let step = V::N.min(n - i);
-            let values = if step == V::N {
+            let len = V::N.min(n - i);
+            let values = if len == V::N {
                 V::load(x.add(i))
             } else {
                 let mut last = [f32::NEG_INFINITY; MAX_LANES];
-                std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), step);
+                std::ptr::copy_nonoverlapping(x.add(i), last.as_mut_ptr(), len);
                 V::load(last.as_ptr())
             };
             greatest = values.max(greatest);
             nan = V::select_ge(values, values, nan, V::splat(1.0));
-            i += step;
+            i += len;
         }
         if nan.sum() > 0.0 {
             return f32::NAN;

@@ -1,8 +1,9 @@
-//! 8-bit codes. The bodies are plain loops, which the compiler turns into each level's vectors.
+//! Kernels on 8-bit codes. The bodies are plain loops, which the compiler vectorises for each
+//! level.
 
 use super::lanes::Lanes;
 
-/// The most products of two codes whose sum fits 32 bits, with room to spare.
+/// The most elements of a dot product of two codes; its sum fits 32 bits.
 pub(crate) const MAX_DOT: usize = 1 << 16;
 
 /// Independent sums of a dot product in f32.
@@ -83,7 +84,7 @@ pub(super) unsafe fn dot_i8_f32<V: Lanes>(a: *const i8, x: *const f32, n: usize)
         .zip(x_rest)
         .map(|(&a, x)| f32::from(a) * x)
         .sum();
-    // Halves are added to each other, so that the error grows with the logarithm.
+    // Pairwise summation: the rounding error grows with the logarithm of the number of sums.
     let mut width = SUMS / 2;
     while width > 0 {
         let (near, far) = sums.split_at_mut(width);

@@ -1,6 +1,6 @@
-//! The vector of f32 lanes that kernel bodies are written over.
+//! The vector type over which kernel bodies are generic.
 
-/// Bits of `1.5 * 2^23`: adding it to a small number leaves that number, rounded, in the low bits.
+/// `1.5 * 2^23`: added to a small number, it leaves the number, rounded, in the low bits.
 const ROUNDER: f32 = 12_582_912.0;
 
 /// The most lanes of any level.
@@ -8,8 +8,8 @@ pub(crate) const MAX_LANES: usize = 16;
 
 /// A vector of f32 lanes.
 ///
-/// Bodies that are generic over it are always inlined into a function with the target features of
-/// one level; only there do the intrinsics become instructions.
+/// Generic bodies are always inlined into a function with the target features of one level, where
+/// the intrinsics become single instructions.
 ///
 /// # Safety
 /// Every method needs a processor with the level's features. Pointers are valid for
@@ -67,7 +67,7 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// `e^self` to about 1e-7 of the result; 0 below -104, infinity above 89, NaN of NaN.
+    /// `e^self`, with a relative error of about 1e-7; 0 below -104, infinity above 89, NaN for NaN.
     ///
     /// Cody and Waite's reduction and the minimax polynomial of Moshier's Cephes library.
     #[inline(always)]
@@ -87,7 +87,7 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// `tanh(self)`, to about 1e-7 absolutely.
+    /// `tanh(self)`, with an absolute error of about 1e-7.
     #[inline(always)]
     unsafe fn tanh(self) -> Self {
         // SAFETY: by the trait's contract.
@@ -98,6 +98,22 @@ pub(crate) trait Lanes: Copy {
         }
     }
 }
+
+/// Defines methods of [`Lanes`] that are one intrinsic on two vectors.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! binary_intrinsics {
+    ($($method:ident: $intrinsic:ident),* $(,)?) => {
+        $(
+            #[inline(always)]
+            unsafe fn $method(self, other: Self) -> Self {
+                // SAFETY: by the trait's contract.
+                Self(unsafe { $intrinsic(self.0, other.0) })
+            }
+        )*
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) use binary_intrinsics;
 
 /// The bits of the nearest bfloat16.
 #[inline(always)]

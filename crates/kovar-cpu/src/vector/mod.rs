@@ -1,7 +1,7 @@
 //! Vector kernels on f32 rows, one table of function pointers for each SIMD level.
 //!
-//! A body is written once over [`Lanes`](lanes::Lanes); the table's macro makes a function of it
-//! for each level, compiled with the level's target features.
+//! A body is written once over [`Lanes`](lanes::Lanes). The table's macro instantiates it for each
+//! level, compiled with the level's target features.
 
 mod activation;
 #[cfg(target_arch = "x86_64")]
@@ -23,9 +23,9 @@ mod wkv7;
 
 pub(crate) use codec::Rows;
 pub(crate) use integer::MAX_DOT;
-pub(crate) use softmax::Columns;
+pub(crate) use softmax::OnlineSoftmax;
 pub(crate) use tile::{Beta, Tile};
-pub(crate) use wkv7::Step;
+pub(crate) use wkv7::Wkv7Token;
 
 use crate::simd::SimdLevel;
 
@@ -50,8 +50,8 @@ macro_rules! level {
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* fn $body:ident::$name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
-        /// The kernels of one level. Each is unsafe to call with pointers that its body may not
-        /// use; levels that the machine lacks have no table to be called through.
+        /// The kernels of one level. The safety contract of each is that of its body. The machine
+        /// has the level: [`kernels`] returns no other table.
         #[derive(Debug)]
         pub(crate) struct Kernels {
             $($(#[$doc])* pub(crate) $name: unsafe fn($($ty),*) $(-> $ret)?,)*
@@ -82,7 +82,7 @@ kernels! {
     fn activation::gelu(x: *const f32, y: *mut f32, n: usize);
     /// `y = x * sigmoid(1.702 x)`
     fn activation::gelu_quick(x: *const f32, y: *mut f32, n: usize);
-    /// `y = gelu(x)` by its approximation with `tanh`
+    /// `y = gelu(x)`, approximated with `tanh`
     fn activation::gelu_tanh(x: *const f32, y: *mut f32, n: usize);
     /// `y = -x`
     fn activation::neg(x: *const f32, y: *mut f32, n: usize);
@@ -132,7 +132,7 @@ kernels! {
     fn elementwise::scale(x: *const f32, y: *mut f32, n: usize, factor: f32);
     /// `y = factor * x * w`
     fn elementwise::scale_mul(x: *const f32, w: *const f32, y: *mut f32, n: usize, factor: f32);
-    /// The greatest of `x`: NaN if there is one, minus infinity of no elements.
+    /// The greatest of `x`: NaN if one is NaN, minus infinity without elements.
     fn elementwise::greatest(x: *const f32, n: usize) -> f32;
     /// The sum of `x`.
     fn elementwise::sum(x: *const f32, n: usize) -> f32;
@@ -142,7 +142,7 @@ kernels! {
     fn moments::row_deviations(x: *const f32, n: usize, center: f32) -> (f32, f32);
     /// `y = (x - center) * factor + shift`
     fn moments::center_scale(x: *const f32, y: *mut f32, n: usize, center: f32, factor: f32, shift: f32);
-    /// The largest magnitude; NaN if there is one.
+    /// The largest magnitude; NaN if one is NaN.
     fn integer::largest(x: *const f32, n: usize) -> f32;
     /// `y = round(x / scale)`, halves to even, clamped to -127..127; 0 for a NaN.
     fn integer::quantize_i8(x: *const f32, n: usize, scale: f32, y: *mut i8);
@@ -152,26 +152,26 @@ kernels! {
     fn integer::dot_i8(a: *const i8, b: *const i8, n: usize) -> i32;
     /// The sum of `a * x`.
     fn integer::dot_i8_f32(a: *const i8, x: *const f32, n: usize) -> f32;
-    /// Turns the neighbouring pairs of a head.
+    /// Rotates the pairs of neighbouring elements of a head.
     fn rotate::rotate_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
-    /// Turns the pairs of a head whose halves are `pairs` apart.
+    /// Rotates the pairs of a head whose elements are `pairs` apart.
     fn rotate::rotate_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
-    /// Multiplies the neighbouring pairs of a head by 2 x 2 matrices.
+    /// Multiplies the pairs of neighbouring elements of a head by 2 x 2 matrices.
     fn rotate::apply_normal(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
-    /// Multiplies the pairs of a head whose halves are `pairs` apart by 2 x 2 matrices.
+    /// Multiplies the pairs of a head whose elements are `pairs` apart by 2 x 2 matrices.
     fn rotate::apply_neox(x: *const f32, table: *const f32, y: *mut f32, pairs: usize);
-    /// `y = cap(scale * x) + mask`, and the greatest of it that isn't NaN.
+    /// `y = cap(scale * x) + mask`; returns the greatest element that is not NaN.
     fn softmax::scores(x: *const f32, mask: *const f32, y: *mut f32, n: usize, scale: f32, cap: f32) -> f32;
-    /// `x = exp(x - max)`, and the sum of it.
+    /// `x = exp(x - max)`; returns its sum.
     fn softmax::exp_sum(x: *mut f32, n: usize, max: f32) -> f32;
-    /// One step of an online softmax down the columns of a block of scores.
-    fn softmax::columns(call: &crate::vector::Columns);
+    /// The update of an online softmax by a block of scores, along its columns.
+    fn softmax::online_softmax(call: &crate::vector::OnlineSoftmax);
     /// A block of a product of f32 matrices.
     fn tile::product(call: &crate::vector::Tile);
     /// `y[j] = sum_i a[i] * b[j * stride + i]` for `j < rows`.
     fn tile::dots(a: *const f32, b: *const f32, stride: usize, n: usize, rows: usize, y: *mut f32);
     /// A token of the state recurrence of RWKV-7.
-    fn wkv7::wkv7_step(step: &crate::vector::Step);
+    fn wkv7::wkv7_token(token: &crate::vector::Wkv7Token);
 }
 
 /// The table of a level; the portable one if the machine lacks the level.

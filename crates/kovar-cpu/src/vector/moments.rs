@@ -1,4 +1,4 @@
-//! Moments of f32 rows, and what a normalisation makes of a row with them.
+//! Moments of f32 rows, and the normalisation of rows by them.
 
 use super::elementwise::{Pointwise, map};
 use super::lanes::{Lanes, MAX_LANES};

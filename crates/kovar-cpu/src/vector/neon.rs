@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 
 use half::f16;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, binary_intrinsics};
 
 /// Four lanes.
 #[derive(Clone, Copy)]
@@ -79,29 +79,12 @@ impl Lanes for Neon {
         unsafe { Self::load_as(from, f32::from) }
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { vaddq_f32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn sub(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { vsubq_f32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn mul(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { vmulq_f32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn div(self, other: Self) -> Self {
-        // SAFETY: by the trait's contract.
-        Self(unsafe { vdivq_f32(self.0, other.0) })
-    }
+    binary_intrinsics!(
+        add: vaddq_f32,
+        sub: vsubq_f32,
+        mul: vmulq_f32,
+        div: vdivq_f32,
+    );
 
     #[inline(always)]
     unsafe fn mul_add(self, b: Self, c: Self) -> Self {
@@ -129,7 +112,7 @@ impl Lanes for Neon {
 
     #[inline(always)]
     unsafe fn scale_by_power(self, n: Self) -> Self {
-        // Two factors, because one alone may leave the range that the product stays in.
+        // Two factors, because one power of two alone may overflow or underflow.
         // SAFETY: by the trait's contract.
         unsafe {
             let n = vcvtnq_s32_f32(n.0);

@@ -1,4 +1,4 @@
-//! Lanes in plain code that a compiler turns into whatever vectors the target always has.
+//! Lanes in plain code, which the compiler turns into the target's baseline vectors.
 
 use half::f16;
 
@@ -133,7 +133,7 @@ impl Lanes for Plain {
 
     #[inline(always)]
     unsafe fn scale_by_power(self, n: Self) -> Self {
-        // Two factors, because one alone may leave the range that the product stays in.
+        // Two factors, because one power of two alone may overflow or underflow.
         self.zip(n, |value, n| {
             let n = (n + 12_582_912.0).to_bits().wrapping_sub(0x4b40_0000) as i32;
             let half = n >> 1;

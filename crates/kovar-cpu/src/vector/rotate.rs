@@ -5,208 +5,138 @@ use super::lanes::Lanes;
 /// Pairs turned together; enough for a vector of any level.
 const PAIRS: usize = 16;
 
-/// `(a cos - b sin, a sin + b cos)` of `PAIRS` pairs.
+/// Defines the kernel of a pairing and a kind of table.
+macro_rules! kernel {
+    ($(#[$doc:meta])* $name:ident, $load:ident, $store:ident, $turn:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// `x` is readable and `y` is writable for `2 * pairs` elements, and `table` is readable
+        /// for `pairs` rows; `y` is `x` or apart from it.
+        #[inline(always)]
+        pub(super) unsafe fn $name<V: Lanes>(
+            x: *const f32,
+            table: *const f32,
+            y: *mut f32,
+            pairs: usize,
+        ) {
+            let mut at = 0;
+            // SAFETY: by this function's contract.
+            unsafe {
+                while at + PAIRS <= pairs {
+                    let (a, b) = $load::<PAIRS>(x, pairs, at);
+                    $store(y, pairs, at, $turn(a, b, table, at));
+                    at += PAIRS;
+                }
+                while at < pairs {
+                    let (a, b) = $load::<1>(x, pairs, at);
+                    $store(y, pairs, at, $turn(a, b, table, at));
+                    at += 1;
+                }
+            }
+        }
+    };
+}
+
+kernel!(
+    /// Pairs `(2 i, 2 i + 1)` of `x` by the cos and sin at `2 i` of `table`.
+    rotate_normal, load_normal, store_normal, rotate
+);
+kernel!(
+    /// Pairs `(i, i + pairs)` of `x` by the cos and sin at `2 i` of `table`.
+    rotate_neox, load_neox, store_neox, rotate
+);
+kernel!(
+    /// Pairs `(2 i, 2 i + 1)` of `x` by the row-major 2 x 2 matrices at `4 i` of `table`.
+    apply_normal, load_normal, store_normal, multiply
+);
+kernel!(
+    /// Pairs `(i, i + pairs)` of `x` by the row-major 2 x 2 matrices at `4 i` of `table`.
+    apply_neox, load_neox, store_neox, multiply
+);
+
+/// The first and the second elements of `N` pairs.
+type Pairs<const N: usize> = ([f32; N], [f32; N]);
+
+/// # Safety
+/// The pairs from pair `at` on are readable.
 #[inline(always)]
-fn turn(
-    a: &[f32; PAIRS],
-    b: &[f32; PAIRS],
-    table: &[f32; 2 * PAIRS],
-) -> ([f32; PAIRS], [f32; PAIRS]) {
-    let (mut first, mut second) = ([0.0; PAIRS], [0.0; PAIRS]);
-    for i in 0..PAIRS {
-        let (cos, sin) = (table[2 * i], table[2 * i + 1]);
+unsafe fn load_normal<const N: usize>(x: *const f32, _pairs: usize, at: usize) -> Pairs<N> {
+    // SAFETY: by this function's contract.
+    let pairs = unsafe { x.add(2 * at).cast::<[[f32; 2]; N]>().read_unaligned() };
+    (pairs.map(|pair| pair[0]), pairs.map(|pair| pair[1]))
+}
+
+/// # Safety
+/// The pairs from pair `at` on are writable.
+#[inline(always)]
+unsafe fn store_normal<const N: usize>(y: *mut f32, _pairs: usize, at: usize, (a, b): Pairs<N>) {
+    let mut pairs = [[0.0; 2]; N];
+    for i in 0..N {
+        pairs[i] = [a[i], b[i]];
+    }
+    // SAFETY: by this function's contract.
+    unsafe { y.add(2 * at).cast::<[[f32; 2]; N]>().write_unaligned(pairs) };
+}
+
+/// # Safety
+/// As [`load_normal`].
+#[inline(always)]
+unsafe fn load_neox<const N: usize>(x: *const f32, pairs: usize, at: usize) -> Pairs<N> {
+    // SAFETY: by this function's contract.
+    let half = |at: usize| unsafe { x.add(at).cast::<[f32; N]>().read_unaligned() };
+    (half(at), half(pairs + at))
+}
+
+/// # Safety
+/// As [`store_normal`].
+#[inline(always)]
+unsafe fn store_neox<const N: usize>(y: *mut f32, pairs: usize, at: usize, (a, b): Pairs<N>) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        y.add(at).cast::<[f32; N]>().write_unaligned(a);
+        y.add(pairs + at).cast::<[f32; N]>().write_unaligned(b);
+    }
+}
+
+/// `(a cos - b sin, a sin + b cos)` of each pair.
+///
+/// # Safety
+/// The table is readable for `N` pairs from pair `at` on.
+#[inline(always)]
+unsafe fn rotate<const N: usize>(
+    a: [f32; N],
+    b: [f32; N],
+    table: *const f32,
+    at: usize,
+) -> Pairs<N> {
+    // SAFETY: by this function's contract.
+    let angles = unsafe { table.add(2 * at).cast::<[[f32; 2]; N]>().read_unaligned() };
+    let (mut first, mut second) = ([0.0; N], [0.0; N]);
+    for (i, [cos, sin]) in angles.into_iter().enumerate() {
         first[i] = a[i] * cos - b[i] * sin;
         second[i] = a[i] * sin + b[i] * cos;
     }
     (first, second)
 }
 
-/// Pairs `(2 i, 2 i + 1)` of `x` by the cos and sin at `2 i` of `table`.
+/// The products of the pairs `(a, b)` with their matrices.
 ///
 /// # Safety
-/// `x` and `table` are readable and `y` is writable for `2 * pairs` elements; `y` is `x` or apart
-/// from it.
+/// As [`rotate`].
 #[inline(always)]
-pub(super) unsafe fn rotate_normal<V: Lanes>(
-    x: *const f32,
+unsafe fn multiply<const N: usize>(
+    a: [f32; N],
+    b: [f32; N],
     table: *const f32,
-    y: *mut f32,
-    pairs: usize,
-) {
-    let mut at = 0;
-    while at + PAIRS <= pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let pair = x.add(2 * at).cast::<[f32; 2 * PAIRS]>().read_unaligned();
-            let angles = table
-                .add(2 * at)
-                .cast::<[f32; 2 * PAIRS]>()
-                .read_unaligned();
-            let (mut a, mut b) = ([0.0; PAIRS], [0.0; PAIRS]);
-            for i in 0..PAIRS {
-                (a[i], b[i]) = (pair[2 * i], pair[2 * i + 1]);
-            }
-            let (first, second) = turn(&a, &b, &angles);
-            let mut out = [0.0; 2 * PAIRS];
-            for i in 0..PAIRS {
-                (out[2 * i], out[2 * i + 1]) = (first[i], second[i]);
-            }
-            y.add(2 * at)
-                .cast::<[f32; 2 * PAIRS]>()
-                .write_unaligned(out);
-        }
-        at += PAIRS;
-    }
-    for i in at..pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let (a, b) = (*x.add(2 * i), *x.add(2 * i + 1));
-            let (cos, sin) = (*table.add(2 * i), *table.add(2 * i + 1));
-            *y.add(2 * i) = a * cos - b * sin;
-            *y.add(2 * i + 1) = a * sin + b * cos;
-        }
-    }
-}
-
-/// Pairs `(i, i + pairs)` of `x` by the cos and sin at `2 i` of `table`.
-///
-/// # Safety
-/// As [`rotate_normal`].
-#[inline(always)]
-pub(super) unsafe fn rotate_neox<V: Lanes>(
-    x: *const f32,
-    table: *const f32,
-    y: *mut f32,
-    pairs: usize,
-) {
-    let mut at = 0;
-    while at + PAIRS <= pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let a = x.add(at).cast::<[f32; PAIRS]>().read_unaligned();
-            let b = x.add(pairs + at).cast::<[f32; PAIRS]>().read_unaligned();
-            let angles = table
-                .add(2 * at)
-                .cast::<[f32; 2 * PAIRS]>()
-                .read_unaligned();
-            let (first, second) = turn(&a, &b, &angles);
-            y.add(at).cast::<[f32; PAIRS]>().write_unaligned(first);
-            y.add(pairs + at)
-                .cast::<[f32; PAIRS]>()
-                .write_unaligned(second);
-        }
-        at += PAIRS;
-    }
-    for i in at..pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let (a, b) = (*x.add(i), *x.add(pairs + i));
-            let (cos, sin) = (*table.add(2 * i), *table.add(2 * i + 1));
-            *y.add(i) = a * cos - b * sin;
-            *y.add(pairs + i) = a * sin + b * cos;
-        }
-    }
-}
-
-/// The products of `PAIRS` pairs `(a, b)` with their matrices, row-major.
-#[inline(always)]
-fn multiply(
-    a: &[f32; PAIRS],
-    b: &[f32; PAIRS],
-    table: &[f32; 4 * PAIRS],
-) -> ([f32; PAIRS], [f32; PAIRS]) {
-    let (mut first, mut second) = ([0.0; PAIRS], [0.0; PAIRS]);
-    for i in 0..PAIRS {
-        first[i] = a[i] * table[4 * i] + b[i] * table[4 * i + 1];
-        second[i] = a[i] * table[4 * i + 2] + b[i] * table[4 * i + 3];
+    at: usize,
+) -> Pairs<N> {
+    // SAFETY: by this function's contract.
+    let matrices = unsafe { table.add(4 * at).cast::<[[f32; 4]; N]>().read_unaligned() };
+    let (mut first, mut second) = ([0.0; N], [0.0; N]);
+    for (i, m) in matrices.into_iter().enumerate() {
+        first[i] = a[i] * m[0] + b[i] * m[1];
+        second[i] = a[i] * m[2] + b[i] * m[3];
     }
     (first, second)
-}
-
-/// One pair by its matrix.
-///
-/// # Safety
-/// The matrix is readable.
-#[inline(always)]
-unsafe fn multiply_one(a: f32, b: f32, matrix: *const f32) -> (f32, f32) {
-    // SAFETY: by this function's contract.
-    let m = unsafe { matrix.cast::<[f32; 4]>().read_unaligned() };
-    (a * m[0] + b * m[1], a * m[2] + b * m[3])
-}
-
-/// Pairs `(2 i, 2 i + 1)` of `x` by the matrices at `4 i` of `table`.
-///
-/// # Safety
-/// `x` is readable and `y` is writable for `2 * pairs` elements, `table` is readable for twice as
-/// many; `y` is `x` or apart from it.
-#[inline(always)]
-pub(super) unsafe fn apply_normal<V: Lanes>(
-    x: *const f32,
-    table: *const f32,
-    y: *mut f32,
-    pairs: usize,
-) {
-    let mut at = 0;
-    while at + PAIRS <= pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let pair = x.add(2 * at).cast::<[f32; 2 * PAIRS]>().read_unaligned();
-            let matrices = table.add(4 * at).cast::<[f32; 4 * PAIRS]>();
-            let (mut a, mut b) = ([0.0; PAIRS], [0.0; PAIRS]);
-            for i in 0..PAIRS {
-                (a[i], b[i]) = (pair[2 * i], pair[2 * i + 1]);
-            }
-            let (first, second) = multiply(&a, &b, &matrices.read_unaligned());
-            let mut out = [0.0; 2 * PAIRS];
-            for i in 0..PAIRS {
-                (out[2 * i], out[2 * i + 1]) = (first[i], second[i]);
-            }
-            y.add(2 * at)
-                .cast::<[f32; 2 * PAIRS]>()
-                .write_unaligned(out);
-        }
-        at += PAIRS;
-    }
-    for i in at..pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let (a, b) = (*x.add(2 * i), *x.add(2 * i + 1));
-            (*y.add(2 * i), *y.add(2 * i + 1)) = multiply_one(a, b, table.add(4 * i));
-        }
-    }
-}
-
-/// Pairs `(i, i + pairs)` of `x` by the matrices at `4 i` of `table`.
-///
-/// # Safety
-/// As [`apply_normal`].
-#[inline(always)]
-pub(super) unsafe fn apply_neox<V: Lanes>(
-    x: *const f32,
-    table: *const f32,
-    y: *mut f32,
-    pairs: usize,
-) {
-    let mut at = 0;
-    while at + PAIRS <= pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let a = x.add(at).cast::<[f32; PAIRS]>().read_unaligned();
-            let b = x.add(pairs + at).cast::<[f32; PAIRS]>().read_unaligned();
-            let matrices = table.add(4 * at).cast::<[f32; 4 * PAIRS]>();
-            let (first, second) = multiply(&a, &b, &matrices.read_unaligned());
-            y.add(at).cast::<[f32; PAIRS]>().write_unaligned(first);
-            y.add(pairs + at)
-                .cast::<[f32; PAIRS]>()
-                .write_unaligned(second);
-        }
-        at += PAIRS;
-    }
-    for i in at..pairs {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let (a, b) = (*x.add(i), *x.add(pairs + i));
-            (*y.add(i), *y.add(pairs + i)) = multiply_one(a, b, table.add(4 * i));
-        }
-    }
 }

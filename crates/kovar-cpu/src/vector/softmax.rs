@@ -1,4 +1,4 @@
-//! The parts of a softmax: along a row, and down the columns of a block of scores.
+//! The kernels of a softmax: along a row, and along the columns of a block of scores.
 
 use super::lanes::{Lanes, MAX_LANES};
 
@@ -90,10 +90,10 @@ pub(super) unsafe fn exp_sum<V: Lanes>(x: *mut f32, n: usize, max: f32) -> f32 {
     }
 }
 
-/// A block of scores `[keys, columns]`, a column for each query, and the state of its online
-/// softmax (Milakov and Gimelshein 2018): the greatest score so far and the sum of the
-/// exponentials, for each column.
-pub(crate) struct Columns {
+/// A block of scores `[keys, columns]`, a column for each query, and the state of an online softmax
+/// (Milakov and Gimelshein 2018): the greatest score so far and the sum of the exponentials, for
+/// each column.
+pub(crate) struct OnlineSoftmax {
     /// `[keys, columns]`: products on entry, `exp(score - max)` on return.
     pub(crate) scores: *mut f32,
     /// Rows of the block.
@@ -104,7 +104,7 @@ pub(crate) struct Columns {
     pub(crate) scale: f32,
     /// The soft cap; 0 for none.
     pub(crate) cap: f32,
-    /// The first row that each column sees and the one behind the last; null if they see all.
+    /// The first row that each column sees, and the one after the last; null if columns see all.
     pub(crate) first: *const f32,
     pub(crate) end: *const f32,
     /// `[keys, columns]`, added to the scores; null for none.
@@ -113,14 +113,14 @@ pub(crate) struct Columns {
     pub(crate) max: *mut f32,
     /// The sum of the exponentials of each column, updated.
     pub(crate) sum: *mut f32,
-    /// What earlier results of each column are to be multiplied by.
+    /// The factor on earlier results of each column, written.
     pub(crate) correction: *mut f32,
 }
 
 /// # Safety
 /// The pointers of `call` that aren't null are valid for the sizes it states and apart.
 #[inline(always)]
-pub(super) unsafe fn columns<V: Lanes>(call: &Columns) {
+pub(super) unsafe fn online_softmax<V: Lanes>(call: &OnlineSoftmax) {
     let mut column = 0;
     while column < call.columns {
         // SAFETY: by this function's contract; the columns are whole vectors.
@@ -130,9 +130,9 @@ pub(super) unsafe fn columns<V: Lanes>(call: &Columns) {
 }
 
 /// # Safety
-/// As [`columns`].
+/// As [`online_softmax`].
 #[inline(always)]
-unsafe fn one_vector<V: Lanes>(call: &Columns, column: usize) {
+unsafe fn one_vector<V: Lanes>(call: &OnlineSoftmax, column: usize) {
     // SAFETY: by this function's contract.
     unsafe {
         let minus_infinity = V::splat(f32::NEG_INFINITY);
@@ -155,7 +155,7 @@ unsafe fn one_vector<V: Lanes>(call: &Columns, column: usize) {
             score.store(at);
             max = score.max(max);
         }
-        // Where nothing was seen, any finite number keeps infinities from meeting.
+        // Where no key was visible the maximum is -inf; a finite base avoids `-inf - -inf`.
         let base = V::select_ge(V::splat(f32::MIN), max, V::splat(0.0), max);
         let correction = old.sub(base).exp();
         let mut sum = V::splat(0.0);

@@ -1,15 +1,15 @@
-//! Products of small f32 matrices whose operands lie in a cache.
+//! Products of small f32 matrices whose operands are in a cache.
 
 use super::lanes::Lanes;
 
-/// What a product is added to.
+/// The value that a product is added to.
 #[derive(Clone, Copy)]
 pub(crate) enum Beta {
     /// Nothing.
     Zero,
-    /// The former content.
+    /// The previous content.
     One,
-    /// The former content times a factor for each column.
+    /// The previous content times a factor for each column.
     Columns(*const f32),
 }
 
@@ -41,7 +41,7 @@ pub(super) unsafe fn product<V: Lanes>(call: &Tile) {
     let mut j = 0;
     while j < call.n {
         let vectors = (call.n - j) / V::N;
-        // SAFETY: by this function's contract; each step stays within the columns.
+        // SAFETY: by this function's contract; the vectors are inside the columns.
         unsafe {
             match vectors {
                 1 => {
@@ -61,8 +61,8 @@ pub(super) unsafe fn product<V: Lanes>(call: &Tile) {
     }
 }
 
-/// All rows of `C` vectors of columns. 24 sums fit the 32 registers of AVX-512 and NEON beside
-/// the operands, 12 the 16 registers of AVX2.
+/// All rows of `C` vectors of columns. With the operands, 24 sums fit the 32 registers of AVX-512
+/// and NEON, and 12 sums the 16 registers of AVX2.
 ///
 /// # Safety
 /// As [`product`], with `C` vectors from column `j` on.
@@ -70,7 +70,7 @@ pub(super) unsafe fn product<V: Lanes>(call: &Tile) {
 unsafe fn rows<V: Lanes, const C: usize>(call: &Tile, j: usize) {
     let mut i = 0;
     while i < call.m {
-        // SAFETY: by this function's contract; each step stays within the rows.
+        // SAFETY: by this function's contract; the cell is inside the rows.
         unsafe {
             match call.m - i {
                 1 => {

@@ -1,12 +1,14 @@
 //! Attention of many queries at a time: queries are the lanes of the vectors.
 
 use super::input::{self, Input, Place, Range, Seen, Side, final_factor};
-use super::{BLOCK, Parts};
+use super::{BLOCK, Bump};
+use crate::ops::worker_scratch;
 use crate::program::Run;
 use crate::vector::lanes::MAX_LANES;
-use crate::vector::{Beta, Columns as Step, Tile};
+use crate::vector::{Beta, OnlineSoftmax, Tile};
 
-/// Queries (tokens times heads) of a usual item: whole vectors of every level, three at a time.
+/// Queries (tokens times heads) of an item, unless there are few: whole vectors of every level, in
+/// threes.
 const USUAL_QUERIES: usize = 96;
 
 /// The most tokens of an item.
@@ -15,10 +17,10 @@ const MAX_TOKENS: usize = 96;
 /// Queries that are transposed at a time.
 const STRIP: usize = 16;
 
-/// Items per thread that a prompt is cut into at least.
+/// The least number of items per thread that a prompt is cut into.
 const ITEMS_PER_THREAD: usize = 4;
 
-/// How the work is cut: an item is a head of keys and some tokens.
+/// How the work is divided: an item is a head of keys and some tokens.
 pub(super) struct Columns {
     /// Tokens of an item.
     tokens: usize,
@@ -52,16 +54,16 @@ impl Columns {
     /// Elements of scratch memory for one worker.
     fn worker_len(&self) -> usize {
         let blocks = if self.masked { 2 } else { 1 };
-        Parts::size(self.head_dim * self.columns)
-            + Parts::size(self.value_dim * self.columns)
-            + blocks * Parts::size(BLOCK * self.columns)
-            + Parts::size(BLOCK * self.head_dim)
-            + Parts::size(BLOCK * self.value_dim)
-            + 5 * Parts::size(self.columns)
-            + Parts::size(self.rows_len())
+        Bump::size(self.head_dim * self.columns)
+            + Bump::size(self.value_dim * self.columns)
+            + blocks * Bump::size(BLOCK * self.columns)
+            + Bump::size(BLOCK * self.head_dim)
+            + Bump::size(BLOCK * self.value_dim)
+            + 5 * Bump::size(self.columns)
+            + Bump::size(self.rows_len())
     }
 
-    /// Elements of some rows of queries or results, or of a row of the mask.
+    /// Elements of a strip of queries or results, or of a row of the mask.
     fn rows_len(&self) -> usize {
         (STRIP * self.head_dim.max(self.value_dim)).max(BLOCK)
     }
@@ -77,7 +79,7 @@ impl Columns {
         let blocks = input.tokens.div_ceil(self.tokens);
         let valid_rows = input.valid_rows(run);
         run.pool.run(heads * blocks, &|item, worker| {
-            // Later tokens see more, so they come first and the last items are the short ones.
+            // Later tokens see more keys, so they come first and the last items are short.
             let block = blocks - 1 - item / heads;
             let (batch, kv_head) = (item % heads / input.kv_heads, item % input.kv_heads);
             let first = block * self.tokens;
@@ -85,7 +87,6 @@ impl Columns {
             // SAFETY: by this function's contract; items differ in the results that they write,
             // and each worker has its own scratch memory.
             unsafe {
-                let scratch = run.scratch.get().cast::<f32>();
                 let item = Item {
                     plan: self,
                     input,
@@ -95,7 +96,7 @@ impl Columns {
                     tokens,
                     valid_rows,
                 };
-                item.run(scratch.add(worker * self.worker_len()));
+                item.run(worker_scratch(run, worker, self.worker_len()));
             }
         });
     }
@@ -118,25 +119,25 @@ impl Item<'_> {
     unsafe fn run(&self, scratch: *mut f32) {
         let (plan, input, kernels) = (self.plan, self.input, self.run.vector);
         let columns = plan.columns;
-        let mut parts = Parts { next: scratch };
-        let q = parts.take(plan.head_dim * columns);
-        let sums = parts.take(plan.value_dim * columns);
-        let scores = parts.take(BLOCK * columns);
+        let mut buffers = Bump { next: scratch };
+        let q = buffers.take(plan.head_dim * columns);
+        let sums = buffers.take(plan.value_dim * columns);
+        let scores = buffers.take(BLOCK * columns);
         let mask = if plan.masked {
-            parts.take(BLOCK * columns)
+            buffers.take(BLOCK * columns)
         } else {
             std::ptr::null_mut()
         };
         let mut place = |pitch| Place {
-            buffer: parts.take(BLOCK * pitch),
+            buffer: buffers.take(BLOCK * pitch),
             pitch,
             strided: true,
         };
         let key_place = place(plan.head_dim);
         let value_place = place(plan.value_dim);
         let [max, sum, correction, first_keys, end_keys] =
-            std::array::from_fn(|_| parts.take(columns));
-        let rows = parts.take(plan.rows_len());
+            std::array::from_fn(|_| buffers.take(columns));
+        let rows = buffers.take(plan.rows_len());
         let head = [self.batch, self.kv_head];
 
         let mut ranges = [const { 0..0 }; MAX_TOKENS];
@@ -147,8 +148,8 @@ impl Item<'_> {
         let ranges = &ranges[..self.tokens.len()];
         let union = input::union(ranges.iter().cloned());
 
-        // SAFETY: by this function's contract; all parts have the sizes that are used here, and
-        // the rows of keys and values that are read are valid and seen.
+        // SAFETY: by this function's contract; all buffers have the sizes that are used here, and
+        // the rows of keys and values that are read are valid and visible.
         unsafe {
             self.load_queries(q, rows);
             for column in 0..columns {
@@ -187,14 +188,14 @@ impl Item<'_> {
                     c_row: columns,
                     beta: Beta::Zero,
                 });
-                let bound = |part: *mut f32| {
+                let bound = |rows: *mut f32| {
                     if whole {
                         std::ptr::null()
                     } else {
-                        part.cast_const()
+                        rows.cast_const()
                     }
                 };
-                (kernels.columns)(&Step {
+                (kernels.online_softmax)(&OnlineSoftmax {
                     scores,
                     keys,
                     columns,
@@ -242,7 +243,7 @@ impl Item<'_> {
         (token, self.kv_head * group + column % group)
     }
 
-    /// Writes the queries to `q`, `[head_dim, columns]`, those of padding columns zero.
+    /// Writes the queries to `q`, `[head_dim, columns]`. Padding columns are zero.
     ///
     /// # Safety
     /// As [`run`](Self::run).
@@ -258,7 +259,7 @@ impl Item<'_> {
                 let n = STRIP.min(n_queries - first);
                 for i in 0..n {
                     let (token, head) = self.query(first + i);
-                    let from = heads.row(self.batch, token, head);
+                    let from = heads.row([self.batch, token, head]);
                     heads.form.read_to(kernels, from, dim, rows.add(i * dim));
                 }
                 (kernels.transpose)(rows, dim, n, dim, q.add(first), plan.columns);
@@ -266,7 +267,8 @@ impl Item<'_> {
         }
     }
 
-    /// Writes what each query sees, counted from `first`; padding columns see nothing.
+    /// Writes the range of keys that each query sees, counted from `first`; padding columns see
+    /// none.
     ///
     /// # Safety
     /// As [`run`](Self::run).
@@ -290,7 +292,7 @@ impl Item<'_> {
         }
     }
 
-    /// Writes the mask to `mask`, `[keys, columns]`, and says which keys it leaves visible.
+    /// Writes the mask to `mask`, `[keys, columns]`, and returns which keys it leaves visible.
     ///
     /// # Safety
     /// As [`run`](Self::run).
@@ -339,9 +341,9 @@ impl Item<'_> {
                 (kernels.transpose)(sums.add(first), plan.columns, dim, n, rows, dim);
                 for i in 0..n {
                     let (token, head) = self.query(first + i);
-                    let sink = self.input.sink(head);
+                    let sink = self.input.sink(kernels, head);
                     let factor = final_factor(*max.add(first + i), *sum.add(first + i), sink);
-                    let to = heads.row(self.batch, token, head);
+                    let to = heads.row([self.batch, token, head]);
                     let row = rows.add(i * dim);
                     let target = heads.form.target(to, row);
                     (kernels.scale)(row, target, dim, factor);

@@ -1,4 +1,4 @@
-//! The operands of an attention: which keys a query sees, and their rows as f32.
+//! The operands of an attention: the keys that a query sees, and their rows as f32.
 
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Attention;
@@ -6,38 +6,12 @@ use kovar_core::{DType, Dims, NodeRef, ScalarId};
 
 use super::BLOCK;
 use crate::ops::malformed;
-use crate::ops::rows::{RowForm, broadcast};
+use crate::ops::rows::{IndexedRows, Vector, broadcast};
 use crate::program::{Address, Operand, Resolver, Run};
 use crate::vector::{self, Kernels};
 
-/// A `[batch, _, heads, dim]` operand.
-#[derive(Clone, Copy)]
-pub(super) struct Heads {
-    start: Address,
-    /// Bytes between neighbours along the first three dims.
-    strides: [usize; 3],
-    pub(super) form: RowForm,
-}
-
-impl Heads {
-    fn new(operand: &Operand<'_>) -> Self {
-        let stride = |i: usize| operand.bytes(operand.layout.stride_from_end(3 - i));
-        Self {
-            start: operand.start(),
-            strides: [stride(0), stride(1), stride(2)],
-            form: RowForm::of(operand),
-        }
-    }
-
-    pub(super) fn row(&self, batch: usize, row: usize, head: usize) -> *mut u8 {
-        let [b, r, h] = self.strides;
-        let offset = batch * b + row * r + head * h;
-        self.start.get().wrapping_add(offset)
-    }
-}
-
-/// A block of rows of keys or values in f32: row `j` begins `j * row` elements in, its elements
-/// are `column` elements apart.
+/// A block of rows of keys or values in f32. Rows are `row` elements apart, and the elements of a
+/// row `column` elements.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) start: *const f32,
@@ -45,18 +19,22 @@ pub(super) struct Rows {
     pub(super) column: usize,
 }
 
-/// The first key that a query sees and the one behind the last.
+/// The keys that a query sees: from the first to the one after the last.
 pub(super) type Range = std::ops::Range<usize>;
 
 /// The operands and attributes of an attention.
 pub(super) struct Input {
-    pub(super) q: Heads,
-    k: Heads,
-    v: Heads,
-    pub(super) y: Heads,
+    /// By batch, token and head, as `y`.
+    pub(super) q: IndexedRows<3>,
+    /// By batch, row and head, as `v`.
+    k: IndexedRows<3>,
+    v: IndexedRows<3>,
+    pub(super) y: IndexedRows<3>,
+    /// The first position, and bytes from one to the next.
     positions: Option<(Address, usize)>,
-    mask: Option<Mask>,
-    sinks: Option<(Address, usize)>,
+    /// Repeated to all batches and heads: by batch, head and token.
+    mask: Option<IndexedRows<3>>,
+    sinks: Option<Vector>,
     pub(super) batch: usize,
     pub(super) tokens: usize,
     pub(super) kv_heads: usize,
@@ -73,21 +51,13 @@ pub(super) struct Input {
     kv_len: Option<ScalarId>,
 }
 
-/// A mask, repeated to `[batch, heads, tokens, rows]`.
-struct Mask {
-    start: Address,
-    /// Bytes between neighbours along the first three dims.
-    strides: [usize; 3],
-    form: RowForm,
-}
-
-/// Where a block of rows goes if it can't be used in place.
+/// The buffer of a block of rows that cannot be used in place.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) buffer: *mut f32,
     /// Elements from one row to the next.
     pub(super) pitch: usize,
-    /// Whether elements of a row may have gaps, and rows may end without padding.
+    /// Whether rows can be used in place with gaps between elements and without padding at the end.
     pub(super) strided: bool,
 }
 
@@ -112,9 +82,12 @@ impl Input {
         let y = resolver.write(node)?;
         let (q_dims, k_dims, v_dims) = (*q.layout.dims(), *k.layout.dims(), *v.layout.dims());
         let optional = |i: Option<usize>| i.map(|i| resolver.input(node, i)).transpose();
-        let line = |operand: Operand<'_>| {
+        let vector = |operand: Operand<'_>| {
             let stride = operand.bytes(operand.layout.stride_from_end(0));
             (operand.start(), stride)
+        };
+        let indexed = |operand: &Operand<'_>, name: &'static str| {
+            IndexedRows::new(operand).ok_or_else(|| malformed(resolver, node, name))
         };
         let heads = q_dims.from_end(1);
         let scores = [
@@ -126,25 +99,18 @@ impl Input {
         let mask = optional(op.mask_operand())?
             .map(|mask| {
                 Dims::new(&scores)
-                    .and_then(|dims| broadcast(&mask, &dims))
+                    .and_then(|dims| IndexedRows::new(&broadcast(&mask, &dims)?))
                     .ok_or_else(|| malformed(resolver, node, "mask"))
             })
             .transpose()?;
         Ok(Self {
-            q: Heads::new(&q),
-            k: Heads::new(&k),
-            v: Heads::new(&v),
-            y: Heads::new(&y),
-            positions: optional(op.positions_operand())?.map(line),
-            mask: mask.map(|mask| {
-                let heads = Heads::new(&mask);
-                Mask {
-                    start: heads.start,
-                    strides: heads.strides,
-                    form: heads.form,
-                }
-            }),
-            sinks: optional(op.sinks_operand())?.map(line),
+            q: indexed(&q, "q")?,
+            k: indexed(&k, "k")?,
+            v: indexed(&v, "v")?,
+            y: indexed(&y, "q")?,
+            positions: optional(op.positions_operand())?.map(vector),
+            mask,
+            sinks: optional(op.sinks_operand())?.map(|sinks| Vector::of(&sinks)),
             batch: q_dims.from_end(3),
             tokens: q_dims.from_end(2),
             kv_heads: k_dims.from_end(1),
@@ -199,16 +165,14 @@ impl Input {
     ///
     /// # Safety
     /// As [`Kernel::run`](crate::program::Kernel::run); the head exists.
-    pub(super) unsafe fn sink(&self, head: usize) -> f32 {
-        self.sinks.map_or(f32::NEG_INFINITY, |(start, stride)| {
-            let at = start.get().wrapping_add(head * stride).cast::<f32>();
-            // SAFETY: by this function's contract.
-            unsafe { at.read_unaligned() }
-        })
+    pub(super) unsafe fn sink(&self, kernels: &Kernels, head: usize) -> f32 {
+        // SAFETY: by this function's contract.
+        let sink = |sinks: Vector| unsafe { sinks.element(kernels, head) };
+        self.sinks.map_or(f32::NEG_INFINITY, sink)
     }
 
-    /// The mask of `n` keys from `first` on for one query, in place or in `buffer`; null if there
-    /// is no mask.
+    /// The mask of `n` keys from `first` on for one query (batch, head and token), in place or in
+    /// `buffer`; null if there is no mask.
     ///
     /// # Safety
     /// As [`Kernel::run`](crate::program::Kernel::run); the query and the keys exist, and `buffer`
@@ -216,7 +180,7 @@ impl Input {
     pub(super) unsafe fn mask(
         &self,
         kernels: &Kernels,
-        [batch, head, token]: [usize; 3],
+        query: [usize; 3],
         first: usize,
         n: usize,
         buffer: *mut f32,
@@ -224,18 +188,14 @@ impl Input {
         let Some(mask) = &self.mask else {
             return std::ptr::null();
         };
-        let [b, h, t] = mask.strides;
-        let row = mask
-            .start
-            .get()
-            .wrapping_add(batch * b + head * h + token * t);
+        let from = mask.form.at(mask.row(query), first);
         // SAFETY: by this function's contract.
-        unsafe { mask.form.read(kernels, mask.form.at(row, first), n, buffer) }
+        unsafe { mask.form.read(kernels, from, n, buffer) }
     }
 
-    /// Rows `first..first + n` of a head of keys or values as f32, in place if they lie there so,
-    /// else in the buffer of `place`, padded with zeros. Rows that aren't `seen` are not read but
-    /// zero.
+    /// Rows of a head of keys or values from `first` on as f32, as many as `seen` has keys: in
+    /// place if they are f32, else in the buffer of `place`, padded with zeros. Rows that no query
+    /// sees are zero and are not read.
     ///
     /// # Safety
     /// As [`Kernel::run`](crate::program::Kernel::run); the rows exist, and the buffer has room
@@ -258,7 +218,7 @@ impl Input {
             Side::Keys => (&self.k, self.head_dim),
             Side::Values => (&self.v, self.value_dim),
         };
-        let start = heads.row(batch, first, kv_head);
+        let start = heads.row([batch, first, kv_head]);
         let in_place = seen.all
             && heads.form.dtype() == DType::F32
             && start.cast::<f32>().is_aligned()
@@ -281,7 +241,7 @@ impl Input {
                     let rows = vector::Rows {
                         rows: n_rows,
                         n: dim,
-                        src: heads.row(batch, first + row, kv_head),
+                        src: heads.row([batch, first + row, kv_head]),
                         stride: heads.strides[1],
                         dst: to,
                         pitch,
@@ -317,18 +277,18 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// From what each query sees of `keys` keys from `first` on.
+    /// From the ranges that the queries see, for `keys` keys from `first` on.
     pub(super) fn new(ranges: impl Iterator<Item = Range>, first: usize, keys: usize) -> Self {
-        let mut steps = [0i32; BLOCK + 1];
+        let mut changes = [0i32; BLOCK + 1];
         for range in ranges {
             let clip = |at: usize| at.saturating_sub(first).min(keys);
-            steps[clip(range.start)] += 1;
-            steps[clip(range.end)] -= 1;
+            changes[clip(range.start)] += 1;
+            changes[clip(range.end)] -= 1;
         }
         let mut rows = [false; BLOCK];
         let mut depth = 0;
-        for (row, step) in rows.iter_mut().zip(steps) {
-            depth += step;
+        for (row, change) in rows.iter_mut().zip(changes) {
+            depth += change;
             *row = depth > 0;
         }
         Self::from_rows(rows, keys)
@@ -354,8 +314,8 @@ pub(super) fn union(ranges: impl Iterator<Item = Range>) -> Range {
         .unwrap_or(0..0)
 }
 
-/// What the weighted values of a query are to be multiplied by, once all keys were met: one over
-/// the sum of the exponentials, that of the sink included; 0 if nothing was seen.
+/// The factor on a query's weighted values after all keys: one over the sum of the exponentials,
+/// including that of the sink; 0 if the query sees no key.
 pub(super) fn final_factor(max: f32, sum: f32, sink: f32) -> f32 {
     if sum == 0.0 {
         return 0.0;

@@ -1,10 +1,10 @@
 //! Scaled dot-product attention.
 //!
-//! Queries of one head of keys are taken together and meet the keys in blocks, with an online
-//! softmax (Milakov and Gimelshein 2018, Dao et al. 2022). Two ways share everything but the inner
-//! loops:
-//! - [`columns`], for many queries: they are the lanes of the vectors, so that no sum crosses
-//!   lanes, and both products run at the speed of a matrix product.
+//! The queries of one head of keys are computed together. They go through the keys in blocks, with
+//! an online softmax (Milakov and Gimelshein 2018, Dao et al. 2022). Two methods share everything
+//! but the inner loops:
+//! - [`columns`], for many queries: queries are the lanes of the vectors, so no sum crosses lanes,
+//!   and both products run at the speed of a matrix product.
 //! - [`split`], for few queries: elements of a head are the lanes, and the keys are split between
 //!   threads, whose results are then combined.
 
@@ -46,11 +46,11 @@ fn operands(op: &Op, i: usize) -> &'static [DType] {
 
 struct Attention {
     input: Input,
-    way: Way,
+    method: Method,
     n_threads: usize,
 }
 
-enum Way {
+enum Method {
     Columns(columns::Columns),
     Split(split::Split),
 }
@@ -64,62 +64,63 @@ fn compile(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
     let lanes = crate::vector::lanes(resolver.shared.level);
     let queries = input.tokens * input.group;
     let items = input.batch * input.kv_heads;
-    // Few queries would leave lanes empty, and one token of few heads threads without work.
+    // As columns, few queries would leave lanes empty, and one token of few heads would leave
+    // threads without work.
     let few = 2 * queries <= lanes || (input.tokens == 1 && items < 2 * n_threads);
-    let way = if few {
-        Way::Split(split::Split::new(&input, n_threads, lanes))
+    let method = if few {
+        Method::Split(split::Split::new(&input, n_threads, lanes))
     } else {
-        Way::Columns(columns::Columns::new(&input, n_threads, lanes))
+        Method::Columns(columns::Columns::new(&input, n_threads, lanes))
     };
     Ok(Box::new(Attention {
         input,
-        way,
+        method,
         n_threads,
     }))
 }
 
 impl Kernel for Attention {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        // SAFETY: by `Kernel::run`'s contract; the scratch memory is that of `scratch_bytes`.
+        // SAFETY: by `Kernel::run`'s contract; the scratch memory has `scratch_bytes` bytes.
         unsafe {
-            match &self.way {
-                Way::Columns(columns) => columns.run(&self.input, run),
-                Way::Split(split) => split.run(&self.input, run),
+            match &self.method {
+                Method::Columns(columns) => columns.run(&self.input, run),
+                Method::Split(split) => split.run(&self.input, run),
             }
         }
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        4 * match &self.way {
-            Way::Columns(columns) => columns.scratch_len(self.n_threads),
-            Way::Split(split) => split.scratch_len(self.n_threads),
+        4 * match &self.method {
+            Method::Columns(columns) => columns.scratch_len(self.n_threads),
+            Method::Split(split) => split.scratch_len(self.n_threads),
         }
     }
 
     fn name(&self) -> &'static str {
-        match self.way {
-            Way::Columns(_) => "attention_columns",
-            Way::Split(_) => "attention_split",
+        match self.method {
+            Method::Columns(_) => "attention_columns",
+            Method::Split(_) => "attention_split",
         }
     }
 }
 
-/// Hands out parts of a worker's scratch memory.
-struct Parts {
+/// Allocates a worker's scratch memory, one buffer after another.
+struct Bump {
     next: *mut f32,
 }
 
-impl Parts {
-    /// Elements that a part of `len` takes, so that parts stay aligned.
+impl Bump {
+    /// Elements that a buffer of `len` takes, so that buffers stay aligned.
     fn size(len: usize) -> usize {
         len.next_multiple_of(MAX_LANES)
     }
 
-    /// The next part of `len` elements.
+    /// The next buffer of `len` elements.
     fn take(&mut self, len: usize) -> *mut f32 {
-        let part = self.next;
-        self.next = part.wrapping_add(Self::size(len));
-        part
+        let buffer = self.next;
+        self.next = buffer.wrapping_add(Self::size(len));
+        buffer
     }
 }

@@ -2,25 +2,26 @@
 //! split between threads.
 
 use super::input::{self, Input, Place, Range, Seen, Side, final_factor};
-use super::{BLOCK, Parts};
+use super::{BLOCK, Bump};
+use crate::ops::worker_scratch;
 use crate::program::Run;
 use crate::vector::lanes::MAX_LANES;
 use crate::vector::{Beta, Tile};
 
-/// The least keys worth an item of their own.
+/// The least keys of an item.
 const LEAST_KEYS: usize = 128;
 
-/// Items per thread that the keys are split into at most.
+/// The most items per thread that the keys are split into.
 const ITEMS_PER_THREAD: usize = 4;
 
-/// Multiplications below which waking the other threads takes longer than the work.
+/// With fewer multiplications, waking the other threads takes longer than the work.
 const INLINE_WORK: usize = 1 << 16;
 
-/// How the work is cut: an item is a head of keys, all its queries and a range of keys.
+/// How the work is divided: an item is a head of keys, all its queries and a range of keys.
 pub(super) struct Split {
     /// Queries that share a head of keys.
     queries: usize,
-    /// Ranges that the keys are split into at most.
+    /// The most ranges that the keys are split into.
     max_splits: usize,
     /// Heads of keys, of all batches.
     heads: usize,
@@ -43,11 +44,11 @@ impl Split {
     }
 
     fn worker_len(&self) -> usize {
-        Parts::size(self.queries * self.key_pitch)
-            + Parts::size(BLOCK * self.key_pitch)
-            + Parts::size(BLOCK * self.value_pitch)
-            + Parts::size(self.queries * BLOCK)
-            + Parts::size(self.queries * BLOCK)
+        Bump::size(self.queries * self.key_pitch)
+            + Bump::size(BLOCK * self.key_pitch)
+            + Bump::size(BLOCK * self.value_pitch)
+            + Bump::size(self.queries * BLOCK)
+            + Bump::size(self.queries * BLOCK)
     }
 
     /// Elements of an item's result: for each query the weighted values, the greatest score and
@@ -89,8 +90,7 @@ impl Split {
                     keys,
                     partial: partials.get().add(item * self.partial_len()),
                 };
-                let scratch = run.scratch.get().cast::<f32>();
-                item.run(scratch.add(worker * self.worker_len()));
+                item.run(worker_scratch(run, worker, self.worker_len()));
             }
         };
         let n_items = self.heads * n_splits;
@@ -127,17 +127,20 @@ impl Split {
             // SAFETY: by this function's contract; a partial result has `row_len` elements for
             // each query.
             unsafe {
-                let part = |split: usize| first.add(split * self.partial_len() + query * row_len);
-                let state = |split: usize, which: usize| *part(split).add(self.value_pitch + which);
+                let partial =
+                    |split: usize| first.add(split * self.partial_len() + query * row_len);
+                let state =
+                    |split: usize, which: usize| *partial(split).add(self.value_pitch + which);
                 let max = (0..n_splits)
                     .map(|split| state(split, 0))
                     .fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
                 let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
-                let total = part(0);
+                let total = partial(0);
                 let mut sum = 0.0;
                 for split in 0..n_splits {
                     let factor = (state(split, 0) - base).exp();
-                    // A split that saw nothing has a sum of 0; one of NaNs has no greatest score.
+                    // Without visible keys the sum of a split is 0. With NaN scores it has no
+                    // greatest score.
                     let factor = if state(split, 1).is_nan() {
                         f32::NAN
                     } else {
@@ -145,7 +148,7 @@ impl Split {
                     };
                     sum += state(split, 1) * factor;
                     for i in 0..input.value_dim {
-                        let value = *part(split).add(i) * factor;
+                        let value = *partial(split).add(i) * factor;
                         *total.add(i) = if split == 0 {
                             value
                         } else {
@@ -154,8 +157,8 @@ impl Split {
                     }
                 }
                 let head = kv_head * input.group + query % input.group;
-                let factor = final_factor(max, sum, input.sink(head));
-                let to = input.y.row(batch, query / input.group, head);
+                let factor = final_factor(max, sum, input.sink(run.vector, head));
+                let to = input.y.row([batch, query / input.group, head]);
                 (run.vector.scale)(total, total, input.value_dim, factor);
                 input.y.form.write(run.vector, total, input.value_dim, to);
             }
@@ -163,7 +166,7 @@ impl Split {
     }
 }
 
-/// Query `t, g` is number `t * group + g`.
+/// A head of keys, all its queries and a range of keys. Query `t, g` has index `t * group + g`.
 struct Item<'a> {
     plan: &'a Split,
     input: &'a Input,
@@ -180,27 +183,27 @@ impl Item<'_> {
     /// As [`Split::run`]; `scratch` has `worker_len` elements for this call alone.
     unsafe fn run(&self, scratch: *mut f32) {
         let (plan, input, kernels) = (self.plan, self.input, self.run.vector);
-        let mut parts = Parts { next: scratch };
-        let q = parts.take(plan.queries * plan.key_pitch);
+        let mut buffers = Bump { next: scratch };
+        let q = buffers.take(plan.queries * plan.key_pitch);
         let mut place = |pitch| Place {
-            buffer: parts.take(BLOCK * pitch),
+            buffer: buffers.take(BLOCK * pitch),
             pitch,
             strided: false,
         };
         let key_place = place(plan.key_pitch);
         let value_place = place(plan.value_pitch);
-        let scores = parts.take(plan.queries * BLOCK);
-        let mask = parts.take(plan.queries * BLOCK);
+        let scores = buffers.take(plan.queries * BLOCK);
+        let mask = buffers.take(plan.queries * BLOCK);
         let head = [self.batch, self.kv_head];
         let row_len = plan.value_pitch + MAX_LANES;
 
-        // SAFETY: by this function's contract; all parts have the sizes that are used here, and
-        // the rows of keys and values that are read are valid and seen.
+        // SAFETY: by this function's contract; all buffers have the sizes that are used here, and
+        // the rows of keys and values that are read are valid and visible.
         unsafe {
             for query in 0..plan.queries {
                 let (token, head) = self.query(query);
                 let to = q.add(query * plan.key_pitch);
-                let from = input.q.row(self.batch, token, head);
+                let from = input.q.row([self.batch, token, head]);
                 input.q.form.read_to(kernels, from, input.head_dim, to);
                 let padding = plan.key_pitch - input.head_dim;
                 std::ptr::write_bytes(to.add(input.head_dim), 0, padding);
@@ -258,7 +261,7 @@ impl Item<'_> {
         clip(range.start)..clip(range.end)
     }
 
-    /// Which keys of a block some query sees; reads the mask, if there is one, to `mask`.
+    /// Which keys of a block some query sees. The mask, if there is one, is read to `mask`.
     ///
     /// # Safety
     /// As [`run`](Self::run).
@@ -288,7 +291,7 @@ impl Item<'_> {
         Seen::from_rows(rows, keys)
     }
 
-    /// Turns a query's products into exponentials and updates its state.
+    /// Replaces a query's products by exponentials and updates its state.
     ///
     /// # Safety
     /// As [`run`](Self::run).

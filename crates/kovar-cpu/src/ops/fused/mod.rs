@@ -1,10 +1,10 @@
-//! Kernels that run a group of fused nodes. [`fuses`] and [`compile`] read the same table; the
-//! numbers are those of the nodes' own kernels, bit for bit.
+//! Kernels that run a group of fused nodes. [`fuses`] and [`compile`] read the same table. The
+//! results are those of the nodes' own kernels, bit for bit.
 
 mod chain;
-mod norm;
+pub(super) mod norm;
 mod rope_set_rows;
-mod steps;
+mod stages;
 
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
@@ -15,9 +15,9 @@ use crate::program::Resolver;
 
 /// A row of the table.
 pub(super) struct Entry {
-    /// Whether the kernel runs a group, of which each node has a kernel by itself.
+    /// Whether the kernel runs a group whose nodes all have kernels of their own.
     pub(super) takes: fn(&FusedNodes<'_>) -> bool,
-    /// Makes the kernel of a group that it takes.
+    /// Makes the kernel of a group for which `takes` is true.
     pub(super) compile: fn(&Resolver<'_>, &FusedNodes<'_>) -> Compiled,
 }
 

@@ -1,16 +1,17 @@
-//! A norm of rows, with elementwise nodes before it (a residual) and behind it (a scale).
+//! A norm of rows, by itself or with elementwise nodes before it (a residual) and after it (a
+//! scale).
 
+use kovar_core::NodeRef;
 use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::Op;
-use kovar_core::{NodeRef, error::DeviceError};
 
-use super::super::Compiled;
 use super::super::moments::Moments;
-use super::super::rows::{PIECE, RowForm, Walk};
-use super::steps::{Buffers, MAX_SLOTS, Outcome, Piece, Slots, Step, is_step, run_steps};
+use super::super::rows::{Vector, Walk, row_pieces};
+use super::super::{Compiled, malformed as malformed_node};
+use super::stages::{Buffers, MAX_SLOTS, Outcome, Piece, Slots, Stage, is_stage, run_stages};
 use super::{Entry, malformed};
 use crate::product::ProductError;
-use crate::program::{Address, Kernel, Resolver, Run};
+use crate::program::{Kernel, Operand, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry { takes, compile };
 
@@ -24,30 +25,44 @@ fn takes(group: &FusedNodes<'_>) -> bool {
     };
     let mut others = group.iter().enumerate().filter(|&(i, _)| i != at);
     let kept = group.kept.get(..at).unwrap_or_default();
-    // The norm goes through its rows several times. What it works on is read again, or computed
-    // again from operands that nothing was written over.
+    // The norm reads its rows several times: from the last kept result, or computed again from
+    // operands that no result was written over.
     let again = kept.last() == Some(&true) || !kept.contains(&true);
-    again && others.all(|(_, node)| is_step(node)) && 2 * group.nodes.len() <= MAX_SLOTS
+    again && others.all(|(_, node)| is_stage(node)) && 2 * group.nodes.len() <= MAX_SLOTS
 }
 
-/// A row that all rows are multiplied by or that is added to them.
-type Factor = Option<(Address, RowForm)>;
-
-enum Kind {
+/// How a row is normalised.
+pub(in super::super) enum Kind {
     Rms,
     Layer,
+    L2,
+}
+
+impl Kind {
+    /// The kind of a node's norm, and its epsilon.
+    fn of(op: &Op) -> Option<(Self, f32)> {
+        match op {
+            Op::RmsNorm(op) => Some((Kind::Rms, op.eps)),
+            Op::LayerNorm(op) => Some((Kind::Layer, op.eps)),
+            Op::L2Norm(op) => Some((Kind::L2, op.eps)),
+            _ => None,
+        }
+    }
 }
 
 struct Norm {
-    /// The first operand, then those of the steps and the results.
+    /// The first operand, then those of the stages and the results.
     walk: Walk<MAX_SLOTS>,
-    before: Vec<Step>,
+    before: Vec<Stage>,
     kind: Kind,
-    weight: Factor,
-    bias: Factor,
+    /// All rows are multiplied by the weight, and the bias is added to them; both hold vectors for
+    /// `factor_rows` consecutive rows.
+    weight: Option<Vector>,
+    bias: Option<Vector>,
+    factor_rows: usize,
     eps: f32,
     outcome: Outcome,
-    after: Vec<Step>,
+    after: Vec<Stage>,
     name: &'static str,
 }
 
@@ -57,8 +72,8 @@ fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
     let mut slots = Slots::new();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut norm = None;
-    for (i, part) in group.linked().enumerate() {
-        let (node, _, kept) = part;
+    for (i, linked) in group.linked().enumerate() {
+        let (node, _, kept) = linked;
         if i == 0 {
             slots.add(resolver.input(node, 0)?);
         }
@@ -68,27 +83,19 @@ fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
             norm = Some((node, outcome));
             continue;
         }
-        let step = Step::new(resolver, part, handed_on, &mut slots)?;
-        let steps = if i < at { &mut before } else { &mut after };
-        steps.push(step.ok_or_else(malformed)?);
+        let stage = Stage::new(resolver, linked, handed_on, &mut slots)?;
+        let stages = if i < at { &mut before } else { &mut after };
+        stages.push(stage.ok_or_else(malformed)?);
     }
     let (node, outcome) = norm.ok_or_else(malformed)?;
-    let (kind, eps) = match node.op() {
-        Op::RmsNorm(op) => (Kind::Rms, op.eps),
-        Op::LayerNorm(op) => (Kind::Layer, op.eps),
-        _ => return Err(malformed()),
-    };
-    let factor = |i| {
-        let factor = (node.n_inputs() > i).then(|| resolver.input(node, i));
-        let factor = factor.transpose()?;
-        Ok::<_, DeviceError>(factor.map(|factor| (factor.start(), RowForm::of(&factor))))
-    };
+    let (kind, eps) = Kind::of(node.op()).ok_or_else(malformed)?;
     Ok(Box::new(Norm {
         walk: slots.walk(Walk::rows).ok_or_else(malformed)?,
         before,
         kind,
-        weight: factor(1)?,
-        bias: factor(2)?,
+        weight: Vector::optional(resolver, node, 1)?,
+        bias: Vector::optional(resolver, node, 2)?,
+        factor_rows: 1,
         eps,
         outcome,
         after,
@@ -96,10 +103,46 @@ fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
     }))
 }
 
-/// A row on its way through the kernel.
+/// The kernel of a norm by itself.
+pub(in super::super) fn compile_alone(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Compiled {
+    let malformed = || malformed_node(resolver, node, "x");
+    let (kind, eps) = Kind::of(node.op()).ok_or_else(malformed)?;
+    let operands = [resolver.input(node, 0)?, resolver.write(node)?];
+    compile_rows(resolver, node, operands, 1, (kind, eps))
+}
+
+/// A norm of the rows of `x` to those of `y`. The weight and the bias, operands 1 and 2 of `node`,
+/// hold vectors for `factor_rows` consecutive rows.
+pub(in super::super) fn compile_rows<'a>(
+    resolver: &Resolver<'a>,
+    node: NodeRef<'_>,
+    [x, y]: [Operand<'a>; 2],
+    factor_rows: usize,
+    (kind, eps): (Kind, f32),
+) -> Compiled {
+    let mut slots = Slots::new();
+    slots.add(x);
+    let outcome = Outcome::last(y.dtype, slots.add(y));
+    let walk = slots.walk(Walk::rows);
+    Ok(Box::new(Norm {
+        walk: walk.ok_or_else(|| malformed_node(resolver, node, "x"))?,
+        before: Vec::new(),
+        kind,
+        weight: Vector::optional(resolver, node, 1)?,
+        bias: Vector::optional(resolver, node, 2)?,
+        factor_rows,
+        eps,
+        outcome,
+        after: Vec::new(),
+        name: node.op().name(),
+    }))
+}
+
+/// A row that the kernel computes.
 struct Row<'r> {
     norm: &'r Norm,
     run: &'r Run<'r>,
+    index: usize,
     starts: [*mut u8; MAX_SLOTS],
 }
 
@@ -119,41 +162,41 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// What the norm works on, as f32. The first time that a piece is asked for, the steps before
-    /// the norm write their results.
+    /// A piece of the norm's operand as f32. If this is the `first` time, the stages before the
+    /// norm write their results.
     ///
     /// # Safety
     /// As [`Kernel::run`]; the piece is inside the row.
     unsafe fn operand(&self, piece: &Piece<'_>, first: bool, buffers: &mut Buffers) -> *const f32 {
         let before = &self.norm.before;
-        // SAFETY: by this function's contract. Without a slot to read again, the steps write
-        // nothing, and what they read is there until the norm's result is.
+        // SAFETY: by this function's contract. Without a slot to read again, the stages write
+        // nothing, and what they read is not overwritten before the norm's result is written.
         unsafe {
-            match before.last().and_then(Step::slot) {
+            match before.last().and_then(Stage::slot) {
                 Some(slot) if !first => piece.read(slot, buffers),
                 _ => {
                     let x = piece.read(0, buffers);
-                    run_steps(before, piece, x, buffers)
+                    run_stages(before, piece, x, buffers)
                 }
             }
         }
     }
 
-    /// Adds up what `of` gives for each piece of the norm's operand.
+    /// Calls `of` with each piece of the norm's operand.
     ///
     /// # Safety
     /// As [`operand`](Self::operand), for the whole row.
-    unsafe fn total(&self, first: bool, of: &mut dyn FnMut(*const f32, usize)) {
+    unsafe fn each_piece(&self, first: bool, of: &mut dyn FnMut(*const f32, usize)) {
         let mut buffers = Buffers::new();
-        pieces(self.norm.walk.row_len(), &mut |column, n| {
+        for (column, n) in row_pieces(self.norm.walk.row_len()) {
             let piece = self.piece(column, n);
             // SAFETY: by this function's contract.
             let x = unsafe { self.operand(&piece, first, &mut buffers) };
             of(x, n);
-        });
+        }
     }
 
-    /// How the row is to be scaled; the steps before the norm have written their results then.
+    /// How the row is scaled. The stages before the norm write their results.
     ///
     /// # Safety
     /// As [`operand`](Self::operand), for the whole row.
@@ -162,19 +205,26 @@ impl<'r> Row<'r> {
         match self.norm.kind {
             Kind::Rms => {
                 let mut sum = 0.0;
-                // SAFETY: by this function's contract; `total` gives readable pieces.
-                unsafe { self.total(true, &mut |x, n| sum += (kernels.sum_squares)(x, n)) };
-                Scaling::Rms(1.0 / (sum / row_len as f32 + self.norm.eps).sqrt())
+                // SAFETY: by this function's contract; `each_piece` gives readable pieces.
+                unsafe { self.each_piece(true, &mut |x, n| sum += (kernels.sum_squares)(x, n)) };
+                Scaling::Factor(1.0 / (sum / row_len as f32 + self.norm.eps).sqrt())
+            }
+            Kind::L2 => {
+                let mut sum = 0.0;
+                let mut add = |squares: f32| sum += f64::from(squares);
+                // SAFETY: as above.
+                unsafe { self.each_piece(true, &mut |x, n| add((kernels.sum_squares)(x, n))) };
+                Scaling::Factor((1.0 / sum.sqrt().max(f64::from(self.norm.eps))) as f32)
             }
             Kind::Layer => {
                 let mut sum = 0.0;
                 // SAFETY: as above.
-                unsafe { self.total(true, &mut |x, n| sum += f64::from((kernels.sum)(x, n))) };
+                unsafe { self.each_piece(true, &mut |x, n| sum += f64::from((kernels.sum)(x, n))) };
                 let moments = Moments::of(row_len, sum, |center| {
                     let mut sums = (0.0, 0.0);
                     // SAFETY: as above.
                     unsafe {
-                        self.total(false, &mut |x, n| {
+                        self.each_piece(false, &mut |x, n| {
                             let (distances, squares) = (kernels.row_deviations)(x, n, center);
                             sums.0 += f64::from(distances);
                             sums.1 += f64::from(squares);
@@ -184,26 +234,25 @@ impl<'r> Row<'r> {
                 });
                 let factor = moments.factor(self.norm.eps);
                 let (center, factor, shift) = moments.center_scale(factor, 0.0);
-                Scaling::Layer(center, factor, shift)
+                Scaling::Affine(center, factor, shift)
             }
         }
     }
 
     /// # Safety
-    /// As [`Kernel::run`]; nobody else touches the row's results meanwhile.
+    /// As [`Kernel::run`]; no other thread accesses the row's results meanwhile.
     unsafe fn run(&self) {
         let (norm, kernels) = (self.norm, self.run.vector);
         // SAFETY: by this function's contract.
         let scaling = unsafe { self.scaling() };
+        let row_len = norm.walk.row_len();
+        let first = self.index % norm.factor_rows * row_len;
         let mut buffers = Buffers::new();
-        pieces(norm.walk.row_len(), &mut |column, n| {
+        for (column, n) in row_pieces(row_len) {
             let piece = self.piece(column, n);
-            let factor = |factor: Factor, buffers: &mut Buffers| {
-                factor.map(|(start, form)| {
-                    let at = form.at(start.get(), column);
-                    // SAFETY: the piece is inside the factor, by this function's contract readable.
-                    unsafe { form.read(kernels, at, n, buffers.other()) }
-                })
+            let factor = |factor: Option<Vector>, buffers: &mut Buffers| {
+                // SAFETY: the piece is inside the factor, by this function's contract readable.
+                factor.map(|f| unsafe { f.read(kernels, first + column, n, buffers.other()) })
             };
             // SAFETY: the piece is inside the rows, by this function's contract readable and
             // writable; in place, a piece is read before it is written.
@@ -212,11 +261,11 @@ impl<'r> Row<'r> {
                 let target = norm.outcome.target(&piece, &mut buffers);
                 let weight = factor(norm.weight, &mut buffers);
                 match (scaling, weight) {
-                    (Scaling::Rms(scale), Some(weight)) => {
+                    (Scaling::Factor(scale), Some(weight)) => {
                         (kernels.scale_mul)(x, weight, target, n, scale);
                     }
-                    (Scaling::Rms(scale), None) => (kernels.scale)(x, target, n, scale),
-                    (Scaling::Layer(center, scale, shift), weight) => {
+                    (Scaling::Factor(scale), None) => (kernels.scale)(x, target, n, scale),
+                    (Scaling::Affine(center, scale, shift), weight) => {
                         (kernels.center_scale)(x, target, n, center, scale, shift);
                         if let Some(weight) = weight {
                             (kernels.mul)(target, weight, target, n);
@@ -227,9 +276,9 @@ impl<'r> Row<'r> {
                     (kernels.add)(target, bias, target, n);
                 }
                 let y = norm.outcome.settle(&piece, target, &mut buffers);
-                run_steps(&norm.after, &piece, y, &mut buffers);
+                run_stages(&norm.after, &piece, y, &mut buffers);
             }
-        });
+        }
     }
 }
 
@@ -237,24 +286,23 @@ impl<'r> Row<'r> {
 #[derive(Clone, Copy)]
 enum Scaling {
     /// Multiplies by a factor.
-    Rms(f32),
+    Factor(f32),
     /// Subtracts a center, multiplies by a factor and adds a shift.
-    Layer(f32, f32, f32),
-}
-
-/// Calls `f` with the first column and the length of each piece of a row.
-fn pieces(row_len: usize, f: &mut dyn FnMut(usize, usize)) {
-    for column in (0..row_len).step_by(PIECE) {
-        f(column, PIECE.min(row_len - column));
-    }
+    Affine(f32, f32, f32),
 }
 
 impl Kernel for Norm {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
-        self.walk.each_row(run, &|_, starts, _| {
+        self.walk.each_row(run, &|index, starts, _| {
             let norm = self;
+            let row = Row {
+                norm,
+                run,
+                index,
+                starts,
+            };
             // SAFETY: by `Kernel::run`'s contract; no other chunk has this row.
-            unsafe { Row { norm, run, starts }.run() };
+            unsafe { row.run() };
         });
         Ok(())
     }

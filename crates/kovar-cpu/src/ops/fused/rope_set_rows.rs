@@ -4,17 +4,17 @@ use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef};
 
-use super::super::Compiled;
-use super::super::rope::{Rotate, Table, rotate_of};
+use super::super::rope::{Table, Turn, turn_of};
 use super::super::rows::{RowForm, Walk};
 use super::super::set_rows::{Ids, first_row, row_stride};
+use super::super::{Compiled, worker_scratch};
 use super::{Entry, malformed};
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
 
 pub(super) static ENTRY: Entry = Entry { takes, compile };
 
-/// Tokens are rows of the cache, and nobody else reads the turned keys.
+/// Whether tokens are rows of the cache, and only the cache takes the turned keys.
 fn takes(group: &FusedNodes<'_>) -> bool {
     let mut nodes = group.iter();
     let is_rope =
@@ -31,7 +31,7 @@ struct RopeSetRows {
     strides: [usize; 2],
     ids: Ids,
     table: Table,
-    rotate: Rotate,
+    turn: Turn,
     /// Turned keys without gaps.
     between: RowForm,
     name: &'static str,
@@ -52,8 +52,8 @@ fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
         walk: walk().ok_or_else(malformed)?,
         strides: [row_stride(&x), row_stride(&y)],
         ids: Ids::new(&ids, &y),
-        table: Table::new(&table),
-        rotate: rotate_of(resolver.shared.vector, op.pairing),
+        table: Table::new(&table, 1),
+        turn: turn_of(resolver.shared.vector, op.pairing),
         between: RowForm::plain(rope.output().dtype),
         name: group.fusion.name(),
         n_threads: resolver.shared.pool.n_threads(),
@@ -63,33 +63,30 @@ fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
 impl RopeSetRows {
     /// Elements of scratch memory for one worker: a head, twice, and a row of the table.
     fn worker_len(&self) -> usize {
-        (2 * self.walk.row_len() + 2 * self.table.pairs).next_multiple_of(16)
+        (2 * self.walk.row_len() + self.table.row_len()).next_multiple_of(16)
     }
 
     /// Turns the heads of a token and writes them to a row of the cache.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; the token and the row exist, nobody else writes that row meanwhile, and
-    /// `scratch` has room for [`worker_len`](Self::worker_len) elements.
-    unsafe fn turn(&self, run: &Run<'_>, token: usize, row: usize, scratch: *mut f32) {
+    /// As [`Kernel::run`]; the token and the row exist, no other thread writes that row meanwhile,
+    /// and `scratch` has room for [`worker_len`](Self::worker_len) elements.
+    unsafe fn set_row(&self, run: &Run<'_>, token: usize, row: usize, scratch: *mut f32) {
         let [x_form, y_form] = self.walk.forms;
-        let (head_dim, kernels, turned) = (self.walk.row_len(), run.vector, 2 * self.table.pairs);
-        // SAFETY: by this function's contract; heads are inside the operands, and the parts of the
-        // scratch memory are apart.
+        let (head_dim, kernels) = (self.walk.row_len(), run.vector);
+        // SAFETY: by this function's contract; heads are inside the operands, and the regions of
+        // the scratch memory are apart.
         unsafe {
             let rounded = scratch.add(head_dim);
-            let table = self.table.row(token, rounded.add(head_dim));
+            let table_row = self.table.row(token, rounded.add(head_dim));
             for head in 0..self.walk.n_rows() {
                 let [x, y] = self.walk.row(head);
                 let x = x.wrapping_add(token * self.strides[0]);
                 let y = y.wrapping_add(row * self.strides[1]);
                 let x = x_form.read(kernels, x, head_dim, scratch);
-                (self.rotate)(x, table, scratch, self.table.pairs);
-                if !std::ptr::addr_eq(x, scratch) {
-                    let rest = head_dim - turned;
-                    std::ptr::copy_nonoverlapping(x.add(turned), scratch.add(turned), rest);
-                }
-                // Unfused, the cache would see the keys rounded to their own dtype.
+                self.table
+                    .turn_head(self.turn, x, table_row, scratch, head_dim);
+                // As without fusion, the cache takes the keys rounded to their own dtype.
                 if self.between.dtype() != DType::F32 {
                     self.between
                         .write(kernels, scratch, head_dim, rounded.cast());
@@ -105,12 +102,12 @@ impl RopeSetRows {
 impl Kernel for RopeSetRows {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let row_elements = self.walk.n_rows() * self.walk.row_len();
-        // SAFETY: by `Kernel::run`'s contract; a row is written by one chunk alone, and the scratch
-        // memory has `worker_len` elements for each worker.
+        // SAFETY: by `Kernel::run`'s contract; only one chunk writes a row, and the scratch memory
+        // has `worker_len` elements for each worker.
         unsafe {
             self.ids.each(run, row_elements, &|token, row, worker| {
-                let scratch = run.scratch.get().cast::<f32>();
-                self.turn(run, token, row, scratch.add(worker * self.worker_len()));
+                let scratch = worker_scratch(run, worker, self.worker_len());
+                self.set_row(run, token, row, scratch);
             });
         }
         Ok(())

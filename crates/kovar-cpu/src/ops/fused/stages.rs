@@ -1,9 +1,9 @@
-//! Elementwise nodes one after another on a piece of a row that stays in a cache.
+//! The stages of a fused kernel: elementwise nodes, run one after another on a piece of a row that
+//! stays in a cache.
 
 use std::mem::MaybeUninit;
 
 use kovar_core::error::DeviceError;
-use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef};
 
 use super::super::binary::RowFn;
@@ -15,7 +15,7 @@ use crate::vector::Kernels;
 /// The most operands and results in memory that a group has.
 pub(in super::super) const MAX_SLOTS: usize = 10;
 
-/// The operands and results of a group that lie in memory, all broadcast to the same dims.
+/// The operands and results of a group that are in memory, all broadcast to the same dims.
 pub(super) struct Slots<'a> {
     operands: Vec<Operand<'a>>,
 }
@@ -27,7 +27,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// The place of an operand among the slots.
+    /// Appends an operand and returns its slot.
     pub(super) fn add(&mut self, operand: Operand<'a>) -> usize {
         self.operands.push(operand);
         self.operands.len() - 1
@@ -51,7 +51,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Where a piece of each slot is.
+/// The addresses and forms of a piece of each slot.
 pub(super) struct Piece<'k> {
     pub(super) kernels: &'k Kernels,
     pub(super) starts: [*mut u8; MAX_SLOTS],
@@ -88,7 +88,7 @@ impl Buffers {
     }
 }
 
-/// What becomes of a result: it goes to a slot, or only to the next node.
+/// The destination of a result: a slot, or only the next node.
 pub(super) struct Outcome {
     dtype: DType,
     slot: Option<usize>,
@@ -104,23 +104,28 @@ impl Outcome {
         handed_on: bool,
         slots: &mut Slots<'a>,
     ) -> Result<Self, DeviceError> {
-        let slot = match kept {
-            true => Some(slots.add(resolver.write(node)?)),
-            false => None,
-        };
-        let dtype = node.output().dtype;
+        let result = kept.then(|| resolver.write(node)).transpose()?;
         Ok(Self {
-            dtype,
-            slot,
+            dtype: node.output().dtype,
+            slot: result.map(|result| slots.add(result)),
             handed_on,
         })
+    }
+
+    /// A result without a next node, in a slot.
+    pub(super) fn last(dtype: DType, slot: usize) -> Self {
+        Self {
+            dtype,
+            slot: Some(slot),
+            handed_on: false,
+        }
     }
 
     pub(super) fn slot(&self) -> Option<usize> {
         self.slot
     }
 
-    /// Where the result is best computed.
+    /// Where the result is computed.
     pub(super) fn target(&self, piece: &Piece<'_>, buffers: &mut Buffers) -> *mut f32 {
         match self.slot {
             Some(slot) => piece.forms[slot].target(piece.starts[slot], buffers.result()),
@@ -128,8 +133,8 @@ impl Outcome {
         }
     }
 
-    /// Brings the result from its target to its slot, and gives it as the next node is to see it:
-    /// rounded to its dtype.
+    /// Writes the result from its target to its slot, and returns it for the next node: rounded to
+    /// its dtype.
     ///
     /// # Safety
     /// The target holds the result, and the slot's elements are writable.
@@ -141,8 +146,8 @@ impl Outcome {
     ) -> *const f32 {
         let rounds = self.handed_on && self.dtype != DType::F32;
         let (kernels, n) = (piece.kernels, piece.n);
-        // SAFETY: by this function's contract. The second buffer, whose operand is used up, has
-        // room for a piece in any dtype of results.
+        // SAFETY: by this function's contract. The operand in the second buffer is no longer
+        // needed, and the buffer has room for a piece of any result dtype.
         unsafe {
             let (form, at) = match self.slot {
                 Some(slot) => (piece.forms[slot], piece.starts[slot]),
@@ -150,9 +155,10 @@ impl Outcome {
                 None => (RowForm::plain(self.dtype), buffers.other().cast()),
             };
             form.write(kernels, target, n, at);
-            match rounds {
-                true => form.read(kernels, at, n, buffers.result()),
-                false => target,
+            if rounds {
+                form.read(kernels, at, n, buffers.result())
+            } else {
+                target
             }
         }
     }
@@ -160,27 +166,26 @@ impl Outcome {
 
 enum Body {
     One(unary::Body),
-    Scale(f32),
-    /// The slot of the other operand, and whether that comes first.
+    /// The function, the slot of the other operand, and whether the other operand comes first.
     Two(RowFn, usize, bool),
 }
 
 /// An elementwise node.
-pub(super) struct Step {
+pub(super) struct Stage {
     body: Body,
     outcome: Outcome,
 }
 
-/// Whether a step can be made of a node.
-pub(super) fn is_step(node: NodeRef<'_>) -> bool {
+/// Whether a node can be a stage.
+pub(super) fn is_stage(node: NodeRef<'_>) -> bool {
     let op = node.op();
     let two = binary::body_of(op).or(glu::body_of(op)).is_some();
-    two || unary::body_of(op).is_some() || matches!(op, Op::Scale(_))
+    two || unary::body_of(op).is_some()
 }
 
-impl Step {
-    /// The step of a node whose operand `link` (the first without one) is given; `None` for nodes
-    /// that [`is_step`] excludes.
+impl Stage {
+    /// The stage of a node. Its operand `link`, or the first if `link` is `None`, is the result of
+    /// the stage before. `None` for nodes that [`is_stage`] excludes.
     pub(super) fn new<'a>(
         resolver: &Resolver<'a>,
         (node, link, kept): (NodeRef<'_>, Option<usize>, bool),
@@ -198,8 +203,6 @@ impl Step {
             Body::Two(f(resolver.shared.vector), slots.add(other), swapped)
         } else if let Some(body) = unary::body_of(op) {
             Body::One(body)
-        } else if let Op::Scale(op) = op {
-            Body::Scale(op.scale)
         } else {
             return Ok(None);
         };
@@ -211,11 +214,12 @@ impl Step {
         self.outcome.slot()
     }
 
-    /// Works on `x`, which may be the first buffer, and gives the result in the same way.
+    /// Runs the stage on `x`, which may be the first buffer, and returns the result, which may be
+    /// the first buffer too.
     ///
     /// # Safety
-    /// `x` and the slots that the step reads are readable for the piece, its own slot is writable;
-    /// that is the same as an operand or apart from it.
+    /// `x` and the slots that the stage reads are readable for the piece, and its own slot is
+    /// writable; its own slot is the same as an operand or apart from it.
     unsafe fn run(&self, piece: &Piece<'_>, x: *const f32, buffers: &mut Buffers) -> *const f32 {
         let (kernels, n) = (piece.kernels, piece.n);
         let target = self.outcome.target(piece, buffers);
@@ -223,7 +227,6 @@ impl Step {
         unsafe {
             match self.body {
                 Body::One(body) => body.row(kernels, x, target, n),
-                Body::Scale(factor) => (kernels.scale)(x, target, n, factor),
                 Body::Two(f, slot, swapped) => {
                     let (form, start) = (piece.forms[slot], piece.starts[slot]);
                     let other = form.read(kernels, start, n, buffers.other());
@@ -236,19 +239,19 @@ impl Step {
     }
 }
 
-/// Runs steps one after another, as [`Step::run`].
+/// Runs stages one after another; `x` and the result are as in [`Stage::run`].
 ///
 /// # Safety
-/// As [`Step::run`], for each step.
-pub(super) unsafe fn run_steps(
-    steps: &[Step],
+/// As [`Stage::run`], for each stage.
+pub(super) unsafe fn run_stages(
+    stages: &[Stage],
     piece: &Piece<'_>,
     mut x: *const f32,
     buffers: &mut Buffers,
 ) -> *const f32 {
-    for step in steps {
+    for stage in stages {
         // SAFETY: by this function's contract.
-        x = unsafe { step.run(piece, x, buffers) };
+        x = unsafe { stage.run(piece, x, buffers) };
     }
     x
 }
