@@ -1,6 +1,6 @@
-//! `cpu/fusion/f32`: groups of nodes as one kernel and one by one, in turns. Prints the time of a
-//! group by itself, the least and the median, and how much faster it is fused: the ratio of the
-//! least times and the median of the ratios of neighbouring runs.
+//! `cpu/fusion/f32`: groups of nodes as one kernel and as one kernel per node, in alternating runs.
+//! Prints the least and the median time of a group, and its speed-up by fusion: the ratio of the
+//! least times, and the median of the ratios of neighbouring runs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use kovar_core::ops::{Binary, BinaryKind, GroupNorm, Op, Pairing, Rope, Scale, U
 use kovar_core::{DType, Graph, NodeId, StorageKind, ValueId};
 use kovar_cpu::{CpuBackend, CpuOptions};
 
-/// Groups of a graph, so that beginning a program does not count.
+/// Groups of a graph: enough that the start of a program does not matter.
 const GROUPS: usize = 8;
 
-/// How long the runs of a pattern take.
+/// The time for all runs of a pattern.
 const TIME: Duration = Duration::from_millis(400);
 
 const WIDTH: usize = 2048;
 
 type Pattern = fn(&mut Graph, usize, usize) -> Result<(), GraphError>;
 
-/// Patterns of the models, each with which results are kept.
+/// Patterns of models, and which results of each are kept.
 const PATTERNS: [(&str, Pattern, &[bool]); 6] = [
     ("residual+norm", residual_norm, &[true, true]),
     ("rope+cache write", rope_cache_write, &[false, true]),
@@ -84,7 +84,7 @@ fn decay(g: &mut Graph, i: usize, tokens: usize) -> Result<(), GraphError> {
     unary(g, UnaryKind::Exp, scaled).map(drop)
 }
 
-/// The norm and the activation before a convolution, on images of as many elements.
+/// The norm and the activation before a convolution, on images with the same number of elements.
 fn norm_activation(g: &mut Graph, i: usize, tokens: usize) -> Result<(), GraphError> {
     let x = input(g, "x", i, &[1, 64, tokens * WIDTH / 64])?;
     let norm = Op::from(GroupNorm {
@@ -95,7 +95,7 @@ fn norm_activation(g: &mut Graph, i: usize, tokens: usize) -> Result<(), GraphEr
     unary(g, UnaryKind::Silu, normed).map(drop)
 }
 
-/// The program of a graph whose storages all have memory, of ones.
+/// The program of a graph whose storages all have memory.
 fn program(
     backend: &CpuBackend,
     graph: &Graph,

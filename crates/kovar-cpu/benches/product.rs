@@ -1,8 +1,9 @@
-//! Products at the shapes of SmolLM2-135M and Llama-3.2-1B on all cores: `cpu/<op>/<dtype>/<shape>`.
+//! `cpu/<op>/<dtype>/<shape>`: products at the shapes of SmolLM2-135M and Llama-3.2-1B on all
+//! cores.
 //!
-//! Small matrices stay in cache when they are multiplied again and again, so every case runs over
-//! as many copies of its weight as make up 64 MiB. The read bandwidth of memory is measured in the
-//! same run; a product of one token is bound by it.
+//! Small matrices would stay in a cache when they are multiplied repeatedly, so a product of one
+//! token runs over copies of its weight that fill 64 MiB. Such a product is bound by the read
+//! bandwidth of memory, which is measured in the same run.
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -91,8 +92,8 @@ fn random_bytes(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Blocks of random bits, with one scale if it could be subnormal or infinite: arithmetic on such
-/// numbers is slow, and models have none.
+/// Blocks of random bits. Scales that could be subnormal or infinite are replaced by one normal
+/// number: arithmetic on such numbers is slow, and models have none.
 fn random_blocks(dtype: DType, elements: usize) -> Vec<u8> {
     let mut file = random_bytes(dtype.bytes_for(elements).unwrap());
     for &field in scale_fields(dtype) {
@@ -216,7 +217,7 @@ mod cpu {
         bench_float(bencher, case, 512);
     }
 
-    /// An empty job: what handing work to the pool costs.
+    /// An empty job: the cost of distributing work by the pool.
     #[divan::bench(name = "pool_dispatch")]
     fn pool_dispatch(bencher: Bencher<'_, '_>) {
         let pool = pool();

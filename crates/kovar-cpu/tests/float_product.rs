@@ -19,7 +19,7 @@ fn every_level_agrees_with_the_f64_product() {
         let float = FloatDType::try_from(dtype).unwrap();
         for (n, k) in [(1, 1), (5, 33), (37, 100), (130, 64)] {
             let w_stride = k + 3;
-            // One byte in front, so that rows are not aligned.
+            // One byte before the rows, so that they are not aligned.
             let mut file = vec![0; 1 + float.bytes() * n * w_stride];
             quant::encode(dtype, &random.normals(n * w_stride), &mut file[1..]).unwrap();
             let mut decoded = vec![0.0; n * w_stride];
@@ -62,7 +62,8 @@ fn every_level_agrees_with_the_f64_product() {
 #[test]
 fn every_byte_of_an_8_bit_float_is_multiplied_as_its_number() {
     let pool = ThreadPool::new(1).unwrap();
-    // Rows of one number among zeros, at every place of a vector and behind the last whole one.
+    // Rows of one number among zeros, at every position of a vector and after the last whole
+    // vector.
     let k = 37;
     for dtype in [DType::F8E4M3, DType::F8E5M2] {
         let mut file = vec![0; 256 * k];

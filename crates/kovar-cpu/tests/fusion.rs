@@ -1,4 +1,4 @@
-//! Fused kernels give the numbers of the nodes' own kernels, bit for bit.
+//! Fused kernels give the results of the nodes' own kernels, bit for bit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn level(level: SimdLevel, threads: usize) -> Arc<CpuBackend> {
     Arc::new(CpuBackend::new(options).unwrap())
 }
 
-/// What a storage holds before a run.
+/// The content of a storage before a run.
 fn data(storage: &Storage) -> Vec<u8> {
     let mut random = Random::of_name(&storage.name);
     let elements: usize = storage.dims.iter().product();
@@ -39,7 +39,7 @@ fn data(storage: &Storage) -> Vec<u8> {
     bytes
 }
 
-/// Compiles and runs a graph, and gives the plan and all outputs and states by name.
+/// Compiles and runs a graph; returns the plan, and all outputs and states by name.
 fn run(graph: &Graph, backend: &Arc<CpuBackend>, fuse: bool) -> (Plan, BTreeMap<String, Vec<u8>>) {
     let session = Session::new(vec![backend.clone()]).unwrap();
     for storage in graph.storages() {
@@ -84,7 +84,7 @@ fn run(graph: &Graph, backend: &Arc<CpuBackend>, fuse: bool) -> (Plan, BTreeMap<
     (plan, results)
 }
 
-/// The names of the groups that were fused, each with what of them is kept.
+/// The names of the groups that were fused, and which of their results are kept.
 fn fused(plan: &Plan) -> Vec<(&'static str, Vec<bool>)> {
     let segments = plan.schedule().segments.iter();
     let groups = segments.flat_map(|segment| &segment.groups);
@@ -93,7 +93,7 @@ fn fused(plan: &Plan) -> Vec<(&'static str, Vec<bool>)> {
         .collect()
 }
 
-/// Runs a graph fused and not, and gives the groups.
+/// Runs a graph with and without fusion, compares the results and returns the groups.
 fn agrees(graph: &Graph, backend: &Arc<CpuBackend>, what: &str) -> Vec<(&'static str, Vec<bool>)> {
     let (plan, found) = run(graph, backend, true);
     let (unfused, expected) = run(graph, backend, false);
@@ -130,7 +130,7 @@ const KINDS: [UnaryKind; 8] = [
     UnaryKind::Softplus,
 ];
 
-/// A graph in the making: a value that each operation takes up, and choices.
+/// Builds a graph of random operations.
 struct Builder {
     graph: Graph,
     random: Random,
@@ -155,7 +155,8 @@ impl Builder {
         }
     }
 
-    /// An operand that broadcasts to the dims: whole, or with dims dropped or of 1, or a window.
+    /// An operand that broadcasts to the dims: of the same dims, with dims dropped or of size 1, or
+    /// a window.
     fn operand(&mut self, whole: bool) -> ValueId {
         let (name, dtype) = (self.name(), self.dtype());
         let mut dims = self.dims.clone();
@@ -178,9 +179,10 @@ impl Builder {
             let turned = self.graph.permute(wide, &order).unwrap();
             return self.window(turned, &dims);
         }
-        match self.chance(2) {
-            true => self.graph.weight(&name, dtype, &dims).unwrap(),
-            false => self.graph.input(&name, dtype, &dims).unwrap(),
+        if self.chance(2) {
+            self.graph.weight(&name, dtype, &dims).unwrap()
+        } else {
+            self.graph.input(&name, dtype, &dims).unwrap()
         }
     }
 
@@ -194,7 +196,7 @@ impl Builder {
         window
     }
 
-    /// Appends an operation on `x`: over it, to a fresh storage, or into a window.
+    /// Appends an operation on `x`: in place, to a new storage, or into a window.
     fn apply(&mut self, op: Op, operands: &[ValueId], x: ValueId) -> ValueId {
         let first = self.graph.value(operands[0]).unwrap().dtype;
         let same = self.graph.value(x).unwrap().dtype == first;
@@ -211,7 +213,7 @@ impl Builder {
         }
     }
 
-    fn step(&mut self, x: ValueId) -> ValueId {
+    fn append(&mut self, x: ValueId) -> ValueId {
         let arithmetic = [
             BinaryKind::Add,
             BinaryKind::Mul,
@@ -231,15 +233,13 @@ impl Builder {
                 let op = unary(KINDS[self.random.below(KINDS.len())]);
                 self.apply(op, &[x], x)
             }
-            6 => match self.chance(2) {
-                true => self.apply(Op::from(Scale { scale: -0.75 }), &[x], x),
-                false => {
-                    let kind = [GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu];
-                    let kind = kind[self.random.below(3)];
-                    let other = self.operand(true);
-                    self.apply(Op::from(Glu { kind }), &[x, other], x)
-                }
-            },
+            6 if self.chance(2) => self.apply(Op::from(Scale { scale: -0.75 }), &[x], x),
+            6 => {
+                let kind = [GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu];
+                let kind = kind[self.random.below(3)];
+                let other = self.operand(true);
+                self.apply(Op::from(Glu { kind }), &[x, other], x)
+            }
             7 => {
                 let mut operands = vec![x];
                 let (name, dtype) = (self.name(), self.dtype());
@@ -277,7 +277,7 @@ impl Builder {
     }
 }
 
-/// A graph of some operations in a row, some of whose results are read later.
+/// A graph of a chain of operations. Some of their results are read again later.
 fn arbitrary(seed: u64) -> Graph {
     const SIZES: [&[usize]; 12] = [
         &[1],
@@ -303,17 +303,17 @@ fn arbitrary(seed: u64) -> Graph {
     };
     let input = b.graph.input("x", DType::F32, &dims).unwrap();
     let dtype = b.dtype();
-    // An operation that is never fused, so that the chain begins on a writable storage.
+    // A copy is never fused, and with it the chain begins on a writable storage.
     let mut x = b.graph.apply(Op::from(Copy { dtype }), &[input]).unwrap();
     let mut passed = Vec::new();
     for _ in 0..2 + b.random.below(6) {
         passed.push(x);
-        x = b.step(x);
+        x = b.append(x);
     }
     let mut outputs = vec![x];
     for value in passed {
         if b.chance(4) {
-            // An operand again after all.
+            // A result of the chain is read again.
             let dtype = DType::F32;
             outputs.push(b.graph.apply(Op::from(Copy { dtype }), &[value]).unwrap());
         }

@@ -195,8 +195,8 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
     (memory, buffers)
 }
 
-/// The fewest allocations of several turns of `run`. A thread of the pool may still be starting
-/// during the first ones, which allocates.
+/// The fewest allocations of several calls of `run`. During the first calls a thread of the pool
+/// may still be starting, which allocates.
 fn allocations(mut run: impl FnMut()) -> usize {
     let turns = (0..5).map(|_| {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -206,7 +206,7 @@ fn allocations(mut run: impl FnMut()) -> usize {
     turns.min().unwrap_or(usize::MAX)
 }
 
-/// Allocations of the runs of a plan but the first, with their inputs and outputs.
+/// Allocations of all runs of a plan but the first, with their inputs and outputs.
 fn plan_allocations(graph: &Graph, backend: Arc<dyn Backend>) -> usize {
     let session = Session::new(vec![backend]).unwrap();
     for id in graph.storage_ids() {
@@ -243,7 +243,7 @@ fn plan_allocations(graph: &Graph, backend: Arc<dyn Backend>) -> usize {
     allocations(|| (0..3).for_each(|_| run()))
 }
 
-/// One test, because others would allocate meanwhile.
+/// The only test of this binary, because other tests would allocate meanwhile.
 #[test]
 fn neither_a_program_nor_a_plan_allocates_when_it_runs() {
     for threads in [1, 3] {

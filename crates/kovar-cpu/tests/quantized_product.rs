@@ -73,7 +73,7 @@ impl Weight {
     }
 }
 
-/// `y` with poisoned gaps between its rows, checked to be left alone.
+/// `y`. The gaps between its rows are poisoned, and checked to be unchanged.
 fn multiply(
     kernels: &'static Kernels,
     pool: &ThreadPool,

@@ -1,4 +1,5 @@
-//! Recurrent operations: a sequence, its chunks and its single tokens leave the same.
+//! Recurrent operations: a sequence, its chunks and its single tokens give the same results and
+//! state.
 
 use kovar_core::backend::{Backend, Binding, MemoryMap, Segment};
 use kovar_core::{DType, Graph, NodeId, ScalarId, StorageKind, ValueId, quant};
