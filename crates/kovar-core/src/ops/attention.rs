@@ -137,7 +137,7 @@ impl Rules for Attention {
             operands.rank(i, sinks.rank() == 1, "[heads]")?;
             operands.dims(i, 0, sinks[0] == q[2], "one sink for each head")?;
         }
-        operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
+        operands.finite("scale", self.scale)?;
         if let Some(window) = self.window {
             operands.attribute(window > 0, "window", window.into(), "1 or more")?;
         }

@@ -1,8 +1,7 @@
 //! Convolution over two dimensions.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
-use super::{Op, OpClass, Precision, window};
-use crate::dims::Dims;
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision, convolution, window};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -51,48 +50,24 @@ impl Rules for Conv2d {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        let weight = operands.typed(1, FLOATS)?.dims();
-        operands.rank(0, x.dims().rank() == 4, "[batch, c_in, h, w]")?;
-        operands.rank(1, weight.rank() == 4, "[c_out, c_in / groups, kh, kw]")?;
-        window::positive(operands, "stride", self.stride)?;
-        window::positive(operands, "dilation", self.dilation)?;
-        let (groups, c_out) = (self.groups, weight[0]);
-        let divides = groups >= 1 && c_out.is_multiple_of(groups);
+        let form = "[c_out, c_in / groups, kh, kw]";
+        let (x, weight) = convolution::operands(operands, form, self.stride, self.dilation)?;
+        let c_out = weight[0];
         let rule = "at least 1 and a divisor of c_out";
-        operands.attribute(divides, "groups", groups as f64, rule)?;
-        let channels = weight[1].checked_mul(groups) == Some(x.dims()[1]);
+        convolution::groups(operands, self.groups, c_out, rule)?;
+        let channels = weight[1].checked_mul(self.groups) == Some(x.dims()[1]);
         let rule = "its second dim must be c_in / groups";
         operands.dims(1, 0, channels, rule)?;
-        if operands.optional(2).is_some() {
-            let bias = operands.typed(2, FLOATS)?.dims();
-            operands.rank(2, bias.rank() == 1, "[c_out]")?;
-            operands.dims(2, 1, bias[0] == c_out, "it must have c_out elements")?;
-        }
-        let mut sizes = [x.dims()[0], c_out, 0, 0];
-        for axis in 0..2 {
-            let size = window::positions(
-                x.dims()[2 + axis],
-                weight[2 + axis],
-                self.stride[axis],
-                self.padding[axis],
-                self.dilation[axis],
-            );
-            let rule = "the dilated kernel must not be empty and must fit the padded image";
-            operands.dims(1, 0, size.is_some(), rule)?;
-            sizes[2 + axis] = size.unwrap_or(0);
-        }
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: Dims::from_fn(4, |i| sizes[i]),
-        })
+        let size = |axis: usize, size, kernel| {
+            let (stride, padding) = (self.stride[axis], self.padding[axis]);
+            window::positions(size, kernel, stride, padding, self.dilation[axis])
+        };
+        let rule = "the dilated kernel must not be empty and must fit the padded image";
+        convolution::result(operands, c_out, size, rule)
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        let taps = inputs.get(1).map_or(0, |weight| {
-            weight.dims().iter().skip(1).product::<usize>() as u64
-        });
-        2 * taps * count(output)
+        2 * convolution::taps(inputs) * count(output)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Transposed convolution over two dimensions.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
-use super::{Op, OpClass, Precision, window};
-use crate::dims::Dims;
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::{Op, OpClass, Precision, convolution, window};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -69,50 +68,27 @@ impl Rules for ConvTranspose2d {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        let weight = operands.typed(1, FLOATS)?.dims();
-        operands.rank(0, x.dims().rank() == 4, "[batch, c_in, h, w]")?;
-        operands.rank(1, weight.rank() == 4, "[c_in, c_out / groups, kh, kw]")?;
-        window::positive(operands, "stride", self.stride)?;
-        window::positive(operands, "dilation", self.dilation)?;
+        let form = "[c_in, c_out / groups, kh, kw]";
+        let (x, weight) = convolution::operands(operands, form, self.stride, self.dilation)?;
         for axis in 0..2 {
             let value = self.output_padding[axis];
             let less = value < self.stride[axis].max(self.dilation[axis]);
             let rule = "less than the stride or the dilation";
             operands.attribute(less, "output_padding", value as f64, rule)?;
         }
-        let (groups, c_in) = (self.groups, x.dims()[1]);
-        let divides = groups >= 1 && c_in.is_multiple_of(groups);
+        let c_in = x.dims()[1];
         let rule = "at least 1 and a divisor of c_in";
-        operands.attribute(divides, "groups", groups as f64, rule)?;
+        convolution::groups(operands, self.groups, c_in, rule)?;
         operands.dims(1, 0, weight[0] == c_in, "its first dim must be c_in")?;
-        let c_out = weight[1].checked_mul(groups);
+        let c_out = weight[1].checked_mul(self.groups);
         operands.dims(1, 0, c_out.is_some(), "c_out must not overflow")?;
-        let c_out = c_out.unwrap_or(0);
-        if operands.optional(2).is_some() {
-            let bias = operands.typed(2, FLOATS)?.dims();
-            operands.rank(2, bias.rank() == 1, "[c_out]")?;
-            operands.dims(2, 1, bias[0] == c_out, "it must have c_out elements")?;
-        }
-        let mut sizes = [x.dims()[0], c_out, 0, 0];
-        for axis in 0..2 {
-            let size = self.size(axis, x.dims()[2 + axis], weight[2 + axis]);
-            let rule = "the kernel and the result must not be empty";
-            operands.dims(1, 0, size.is_some(), rule)?;
-            sizes[2 + axis] = size.unwrap_or(0);
-        }
-        Ok(TensorSpec {
-            dtype: x.dtype,
-            dims: Dims::from_fn(4, |i| sizes[i]),
-        })
+        let size = |axis, size, kernel| self.size(axis, size, kernel);
+        let rule = "the kernel and the result must not be empty";
+        convolution::result(operands, c_out.unwrap_or(0), size, rule)
     }
 
     fn flops(&self, inputs: &[&Value], _output: &Value) -> u64 {
-        let (x, weight) = (inputs.first(), inputs.get(1));
-        let taps = weight.map_or(0, |weight| {
-            weight.dims().iter().skip(1).product::<usize>() as u64
-        });
-        2 * taps * x.map_or(0, |x| count(x))
+        2 * convolution::taps(inputs) * inputs.first().map_or(0, |x| count(x))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Prefix sums along the last dimension.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -18,8 +18,7 @@ impl Rules for Cumsum {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        let x = operands.rows()?;
         Ok(TensorSpec::like(x))
     }
 

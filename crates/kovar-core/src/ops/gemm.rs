@@ -67,7 +67,7 @@ impl Rules for Gemm {
         operands.rank(0, a.rank() >= 2, "[.., m, k]")?;
         operands.rank(1, b.rank() >= 2, "[.., k, n]")?;
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            operands.attribute(value.is_finite(), name, value.into(), "finite")?;
+            operands.finite(name, value)?;
         }
         let [m, a_terms] = matrix(a, self.transpose_a);
         let [b_terms, n] = matrix(b, self.transpose_b);

@@ -36,15 +36,8 @@ impl Rules for GroupNorm {
         let divides = self.groups > 0 && channels.is_multiple_of(self.groups);
         let rule = "a divisor of the number of channels";
         operands.attribute(divides, "groups", self.groups as f64, rule)?;
-        for i in [1, 2] {
-            if operands.optional(i).is_some() {
-                let factors = operands.typed(i, FLOATS)?.dims();
-                operands.rank(i, factors.rank() == 1, "[channels]")?;
-                operands.dims(i, 0, factors[0] == channels, "one element for each channel")?;
-            }
-        }
-        let valid = self.eps.is_finite() && self.eps >= 0.0;
-        operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
+        operands.factors(channels, "[channels]", "one element for each channel")?;
+        operands.eps(self.eps)?;
         Ok(TensorSpec::like(x))
     }
 

@@ -1,7 +1,7 @@
 //! Euclidean normalisation.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
@@ -22,8 +22,7 @@ impl Rules for L2Norm {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        let x = operands.rows()?;
         let valid = self.eps.is_finite() && self.eps > 0.0;
         operands.attribute(valid, "eps", self.eps.into(), "finite and positive")?;
         Ok(TensorSpec::like(x))

@@ -1,6 +1,6 @@
 //! Layer normalisation.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -27,18 +27,10 @@ impl Rules for LayerNorm {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
-        for i in [1, 2] {
-            if operands.optional(i).is_some() {
-                let factors = operands.typed(i, FLOATS)?.dims();
-                operands.rank(i, factors.rank() == 1, "[n]")?;
-                let same = factors[0] == x.dims().from_end(0);
-                operands.dims(i, 0, same, "the last dims must agree")?;
-            }
-        }
-        let valid = self.eps.is_finite() && self.eps >= 0.0;
-        operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
+        let x = operands.rows()?;
+        let n = x.dims().from_end(0);
+        operands.factors(n, "[n]", "the last dims must agree")?;
+        operands.eps(self.eps)?;
         Ok(TensorSpec::like(x))
     }
 

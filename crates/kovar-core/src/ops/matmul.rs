@@ -1,7 +1,7 @@
 //! Products with a weight on the left.
 
 use super::dtypes::{FLOATS, WEIGHTS};
-use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, product_flops};
 use super::{Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -60,8 +60,7 @@ impl Rules for Matmul {
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        let k = inputs.first().map_or(0, |w| w.dims().from_end(0)) as u64;
-        count(output).saturating_mul(k).saturating_mul(2)
+        product_flops(inputs, output)
     }
 }
 

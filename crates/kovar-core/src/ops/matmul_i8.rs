@@ -1,6 +1,6 @@
 //! Products with an 8-bit weight that has a scale for each row.
 
-use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, product_flops};
 use super::{Op, OpClass};
 use crate::DType;
 use crate::error::GraphError;
@@ -57,8 +57,7 @@ impl Rules for MatmulI8 {
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        let k = inputs.first().map_or(0, |w| w.dims().from_end(0)) as u64;
-        2 * k * count(output)
+        product_flops(inputs, output)
     }
 }
 

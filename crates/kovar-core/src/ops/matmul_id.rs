@@ -1,7 +1,7 @@
 //! Products with the weights of chosen experts.
 
 use super::dtypes::{FLOATS, INDICES, WEIGHTS};
-use super::rules::{Operands, Rules, Signature, TensorSpec, count, touched_bytes};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count, product_flops, touched_bytes};
 use super::{Cost, Op, OpClass, Precision};
 use crate::DType;
 use crate::dims::Dims;
@@ -45,8 +45,7 @@ impl Rules for MatmulId {
     }
 
     fn flops(&self, inputs: &[&Value], output: &Value) -> u64 {
-        let k = inputs.first().map_or(0, |w| w.dims().from_end(0)) as u64;
-        2 * k * count(output)
+        product_flops(inputs, output)
     }
 
     /// Counts as many experts as ids, at most all, as read.

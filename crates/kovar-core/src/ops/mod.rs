@@ -9,6 +9,7 @@ mod binary;
 mod concat;
 mod conv2d;
 mod conv_transpose2d;
+mod convolution;
 mod copy;
 mod cumsum;
 pub mod dtypes;

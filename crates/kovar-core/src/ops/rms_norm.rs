@@ -1,6 +1,6 @@
 //! Root mean square normalisation.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -25,16 +25,10 @@ impl Rules for RmsNorm {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
-        if operands.optional(1).is_some() {
-            let weight = operands.typed(1, FLOATS)?.dims();
-            operands.rank(1, weight.rank() == 1, "[n]")?;
-            let same = weight[0] == x.dims().from_end(0);
-            operands.dims(1, 0, same, "the last dims must agree")?;
-        }
-        let valid = self.eps.is_finite() && self.eps >= 0.0;
-        operands.attribute(valid, "eps", self.eps.into(), "finite and not negative")?;
+        let x = operands.rows()?;
+        let n = x.dims().from_end(0);
+        operands.factors(n, "[n]", "the last dims must agree")?;
+        operands.eps(self.eps)?;
         Ok(TensorSpec::like(x))
     }
 

@@ -1,7 +1,7 @@
 //! Scales of rows that are to be quantised.
 
 use super::Op;
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec};
+use super::rules::{Operands, Rules, Signature, TensorSpec};
 use crate::DType;
 use crate::dims::Dims;
 use crate::error::GraphError;
@@ -22,8 +22,7 @@ impl Rules for RowScales {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?.dims();
-        operands.rank(0, x.rank() >= 1, "[.., n]")?;
+        let x = operands.rows()?.dims();
         Ok(TensorSpec {
             dtype: DType::F32,
             dims: Dims::from_fn(x.rank().saturating_sub(1), |i| x[i]),

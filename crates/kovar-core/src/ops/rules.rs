@@ -195,6 +195,29 @@ impl<'a> Operands<'a> {
         self.typed(i, dtypes::only(self.get(other).dtype))
     }
 
+    /// Operand 0, floats in rows.
+    pub(super) fn rows(&self) -> Result<&'a Value, GraphError> {
+        let x = self.typed(0, FLOATS)?;
+        self.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        Ok(x)
+    }
+
+    /// Fails unless all operands but the first, the factors of a norm, are floats of `[n]`, which is
+    /// written as `form`.
+    pub(super) fn factors(
+        &self,
+        n: usize,
+        form: &'static str,
+        rule: &'static str,
+    ) -> Result<(), GraphError> {
+        for i in 1..self.values.len() {
+            let factors = self.typed(i, FLOATS)?.dims();
+            self.rank(i, factors.rank() == 1, form)?;
+            self.dims(i, 0, factors[0] == n, rule)?;
+        }
+        Ok(())
+    }
+
     /// Fails unless a result of `dtype` is among those `allowed`.
     pub(super) fn result(&self, dtype: DType, allowed: &'static [DType]) -> Result<(), GraphError> {
         if allowed.contains(&dtype) {
@@ -263,6 +286,17 @@ impl<'a> Operands<'a> {
             value,
             rule,
         })
+    }
+
+    /// Fails unless an attribute is finite.
+    pub(super) fn finite(&self, attribute: &'static str, value: f32) -> Result<(), GraphError> {
+        self.attribute(value.is_finite(), attribute, value.into(), "finite")
+    }
+
+    /// Fails unless the attribute `eps` is finite and not negative.
+    pub(super) fn eps(&self, eps: f32) -> Result<(), GraphError> {
+        let valid = eps.is_finite() && eps >= 0.0;
+        self.attribute(valid, "eps", eps.into(), "finite and not negative")
     }
 
     /// Fails unless operand `i` broadcasts to the dims of operand `to`.
@@ -348,6 +382,12 @@ pub(super) fn total_bytes(values: &[&Value]) -> u64 {
 /// Elements of a value, for counting operations.
 pub(super) fn count(value: &Value) -> u64 {
     value.layout.elements() as u64
+}
+
+/// Operations of a product of rows with a weight `[.., n, k]`, operand 0.
+pub(super) fn product_flops(inputs: &[&Value], output: &Value) -> u64 {
+    let k = inputs.first().map_or(0, |w| w.dims().from_end(0)) as u64;
+    count(output).saturating_mul(k).saturating_mul(2)
 }
 
 /// A size for each dimension of operand `x` of `op`, as many as a value may have.

@@ -24,7 +24,7 @@ impl Rules for Scale {
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
         let x = operands.typed(0, FLOATS)?;
-        operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
+        operands.finite("scale", self.scale)?;
         Ok(TensorSpec::like(x))
     }
 

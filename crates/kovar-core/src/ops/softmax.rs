@@ -1,7 +1,7 @@
 //! Softmax over the last dimension.
 
 use super::Op;
-use super::dtypes::{FLOATS, MASKS};
+use super::dtypes::MASKS;
 use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
@@ -34,8 +34,7 @@ impl Rules for Softmax {
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {
-        let x = operands.typed(0, FLOATS)?;
-        operands.rank(0, x.dims().rank() >= 1, "[.., n]")?;
+        let x = operands.rows()?;
         if operands.optional(1).is_some() {
             operands.typed(1, MASKS)?;
             operands.broadcasts(1, 0)?;
@@ -48,7 +47,7 @@ impl Rules for Softmax {
             operands.attribute(masked, "max_bias", self.max_bias.into(), rule)?;
             operands.rank(0, x.dims().rank() >= 3, "[.., heads, queries, n]")?;
         }
-        operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
+        operands.finite("scale", self.scale)?;
         Ok(TensorSpec::like(x))
     }
 

@@ -67,7 +67,7 @@ impl Rules for TimestepEmbedding {
             shift,
             "finite and less than half of dim",
         )?;
-        operands.attribute(self.scale.is_finite(), "scale", self.scale.into(), "finite")?;
+        operands.finite("scale", self.scale)?;
         operands.attribute(
             self.max_period.is_finite() && self.max_period > 0.0,
             "max_period",

@@ -101,7 +101,7 @@ impl Rules for Unary {
         let x = operands.typed(0, FLOATS)?;
         match self.kind {
             UnaryKind::LeakyRelu { slope } => {
-                operands.attribute(slope.is_finite(), "slope", slope.into(), "finite")?;
+                operands.finite("slope", slope)?;
             }
             UnaryKind::Clamp { min, max } => {
                 operands.attribute(!min.is_nan(), "min", min.into(), "a number")?;

@@ -102,7 +102,7 @@ impl Block<256> for BlockQ4K {
     ];
 
     fn decode(&self) -> [f32; 256] {
-        decode_affine(self.d, self.dmin, &self.scales, &unpack_nibbles(&self.qs))
+        decode_affine(self.d, self.dmin, &self.scales, unpack_nibbles(&self.qs))
     }
 
     fn encode(values: &[f32; 256]) -> Self {
@@ -129,7 +129,7 @@ impl Block<256> for BlockQ5K {
                 *code |= (bits >> sub_block & 1) << 4;
             }
         }
-        decode_affine(self.d, self.dmin, &self.scales, &codes)
+        decode_affine(self.d, self.dmin, &self.scales, codes)
     }
 
     fn encode(values: &[f32; 256]) -> Self {
@@ -154,17 +154,12 @@ impl Block<256> for BlockQ6K {
     const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 256] {
-        let d = self.d.to_f32();
-        let codes = unpack_six_bits(&self.ql, &self.qh);
-        let mut out = [0.0; 256];
-        let sub_blocks = out.chunks_exact_mut(16).zip(codes.chunks_exact(16));
-        for ((out, codes), &scale) in sub_blocks.zip(&self.scales) {
-            let scale = d * f32::from(scale);
-            for (out, &code) in out.iter_mut().zip(codes) {
-                *out = scale * (f32::from(code) - 32.0);
-            }
-        }
-        out
+        let codes = ScaledCodes {
+            d: self.d,
+            scales: self.scales,
+            codes: unpack_six_bits(&self.ql, &self.qh),
+        };
+        codes.decode(|q| f32::from(q) - 32.0)
     }
 
     fn encode(values: &[f32; 256]) -> Self {
@@ -188,20 +183,17 @@ fn decode_affine(
     d: F16Bytes,
     dmin: F16Bytes,
     scales: &PackedScales,
-    codes: &[u8; 256],
+    codes: [u8; 256],
 ) -> [f32; 256] {
-    let (d, dmin) = (d.to_f32(), dmin.to_f32());
     let (scales, mins) = scales.unpack();
-    let mut out = [0.0; 256];
-    let sub_blocks = out.chunks_exact_mut(32).zip(codes.chunks_exact(32));
-    for ((out, codes), (scale, min)) in sub_blocks.zip(scales.into_iter().zip(mins)) {
-        let scale = d * f32::from(scale);
-        let min = dmin * f32::from(min);
-        for (out, &code) in out.iter_mut().zip(codes) {
-            *out = scale * f32::from(code) - min;
-        }
-    }
-    out
+    let codes = AffineCodes {
+        d,
+        dmin,
+        scales,
+        mins,
+        codes,
+    };
+    codes.decode()
 }
 
 /// Codes in the order of the elements, from pairs of sub-blocks that share their bytes.

@@ -77,18 +77,14 @@ impl Block<256> for BlockQ2K {
     ];
 
     fn decode(&self) -> [f32; 256] {
-        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
-        let codes = unpack_two_bits(&self.qs);
-        let mut out = [0.0; 256];
-        let sub_blocks = out.chunks_exact_mut(16).zip(codes.chunks_exact(16));
-        for ((out, codes), parts) in sub_blocks.zip(&self.scales) {
-            let scale = d * f32::from(parts & 0x0f);
-            let min = dmin * f32::from(parts >> 4);
-            for (out, &code) in out.iter_mut().zip(codes) {
-                *out = scale * f32::from(code) - min;
-            }
-        }
-        out
+        let codes = AffineCodes {
+            d: self.d,
+            dmin: self.dmin,
+            scales: self.scales.map(|parts| parts & 0x0f),
+            mins: self.scales.map(|parts| parts >> 4),
+            codes: unpack_two_bits(&self.qs),
+        };
+        codes.decode()
     }
 
     fn encode(values: &[f32; 256]) -> Self {
@@ -106,22 +102,18 @@ impl Block<256> for BlockQ3K {
     const SCALES: &'static [ScaleField] = &[ScaleField::F16(offset_of!(Self, d))];
 
     fn decode(&self) -> [f32; 256] {
-        let d = self.d.to_f32();
         let mut codes = unpack_two_bits(&self.qs);
         for (group, codes) in codes.chunks_exact_mut(32).enumerate() {
             for (code, bits) in codes.iter_mut().zip(&self.hmask) {
                 *code |= (bits >> group & 1) << 2;
             }
         }
-        let mut out = [0.0; 256];
-        let sub_blocks = out.chunks_exact_mut(16).zip(codes.chunks_exact(16));
-        for ((out, codes), scale) in sub_blocks.zip(self.scales.unpack()) {
-            let scale = d * f32::from(scale);
-            for (out, &code) in out.iter_mut().zip(codes) {
-                *out = scale * (f32::from(code) - 4.0);
-            }
-        }
-        out
+        let codes = ScaledCodes {
+            d: self.d,
+            scales: self.scales.unpack(),
+            codes,
+        };
+        codes.decode(|q| f32::from(q) - 4.0)
     }
 
     fn encode(values: &[f32; 256]) -> Self {

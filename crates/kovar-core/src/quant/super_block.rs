@@ -1,5 +1,6 @@
-//! What the super-blocks of 256 elements have in common when they are encoded: a search for each
-//! sub-block, and the rounding of the sub-blocks' scales (and minima) to multiples of an f16.
+//! What the super-blocks of 256 elements have in common: decoding by sub-blocks, and for encoding a
+//! search for each sub-block and the rounding of the sub-blocks' scales (and minima) to multiples of
+//! an f16.
 
 use super::search::{self, AffineFit, magnitude_weights};
 use super::{F16Bytes, largest_magnitude};
@@ -14,6 +15,21 @@ pub(super) struct AffineCodes<const S: usize> {
 }
 
 impl<const S: usize> AffineCodes<S> {
+    /// The elements.
+    pub(super) fn decode(&self) -> [f32; 256] {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        let mut out = [0.0; 256];
+        let sub_blocks = out.chunks_exact_mut(256 / S);
+        let sub_blocks = sub_blocks.zip(self.codes.chunks_exact(256 / S));
+        for ((out, codes), (&scale, &min)) in sub_blocks.zip(self.scales.iter().zip(&self.mins)) {
+            let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+            for (out, &code) in out.iter_mut().zip(codes) {
+                *out = scale * f32::from(code) - min;
+            }
+        }
+        out
+    }
+
     /// Encodes sub-blocks of `L` elements: codes up to `max_code`, scales and minima up to
     /// `max_part`. For `reach` see [`search::fit_affine`].
     ///
@@ -79,6 +95,21 @@ pub(super) struct ScaledCodes<const S: usize> {
 }
 
 impl<const S: usize> ScaledCodes<S> {
+    /// The elements, where `level` is that of a code.
+    pub(super) fn decode(&self, level: impl Fn(u8) -> f32) -> [f32; 256] {
+        let d = self.d.to_f32();
+        let mut out = [0.0; 256];
+        let sub_blocks = out.chunks_exact_mut(256 / S);
+        let sub_blocks = sub_blocks.zip(self.codes.chunks_exact(256 / S));
+        for ((out, codes), &scale) in sub_blocks.zip(&self.scales) {
+            let scale = d * f32::from(scale);
+            for (out, &code) in out.iter_mut().zip(codes) {
+                *out = scale * level(code);
+            }
+        }
+        out
+    }
+
     /// Encodes sub-blocks of `L` elements with scales in `-half..half`: `fit` finds the scale of a
     /// sub-block, `code` the code whose level is nearest to a number.
     ///
