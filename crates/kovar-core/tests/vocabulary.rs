@@ -110,7 +110,7 @@ fn reductions_keep_the_last_dimension_and_indices_drop_or_cut_it() {
     assert!(g.argmax(empty).is_err());
     assert!(g.sum(empty).is_ok());
     let one = g.input("one", DType::F32, &[]).unwrap();
-    assert!(g.sum(one).is_err() && g.cumsum(one).is_err() && g.argmax(one).is_err());
+    assert!(g.sum(one).is_err() && g.argmax(one).is_err());
 }
 
 #[test]

@@ -15,7 +15,6 @@ const CUT: &[(&str, &str)] = &[
     ("argsort", "bf16"),
     ("concat", "f16"),
     ("copy", "i16"),
-    ("cumsum", "f16"),
     ("get_rows", "f16"),
     ("group_norm", "f32"),
     ("l2_norm", "bf16"),

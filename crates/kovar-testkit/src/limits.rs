@@ -14,7 +14,7 @@
 //! | add, sub, mul, div, pool2d, row_scales, scale, rope, rope_apply, upscale | F32 | 1e-12 | one to three f32 roundings, 2^-48 each |
 //! | unary operations, swiglu, geglu, reglu, rms_norm, layer_norm, group_norm, l2_norm | F32 | 1e-11 | an `exp` or a root good to a few units in the last place, and f32 sums |
 //! | softmax | F32 | 1e-10 | f32 arguments of `exp` up to some tens lose 2^-19 of the result |
-//! | sum, mean, cumsum | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
+//! | sum, mean | F32 | 1e-11 | f32 sums of some thousand terms that may cancel |
 //! | token_shift | F32, and its state | 1e-12 | nothing is computed |
 //! | wkv7 | F32, and its state | 1e-10 | errors of f32 products add up over the tokens, and decay with the state |
 //! | any of those | F16 | + 2^-22 | half a unit in the last place of f16 is at most 2^-11 of the value |
@@ -85,7 +85,7 @@ pub fn limits_of(node: NodeRef<'_>, output: DType) -> Limits {
         Op::Copy(_) if dtype_of(0) == output => 1e-12,
         Op::Copy(_) | Op::SetRows(_) if output == DType::Q8_0 => 1e-5,
         Op::Copy(_) | Op::SetRows(_) => 1e-12,
-        Op::Cumsum(_) | Op::Reduce(_) => 1e-11 + rounding,
+        Op::Reduce(_) => 1e-11 + rounding,
         Op::Argmax(_) | Op::Argsort(_) => 0.0,
         Op::Concat(_) | Op::Pad(_) | Op::Repeat(_) => 1e-12,
         Op::Glu(_) | Op::RmsNorm(_) | Op::Unary(_) => 1e-11 + rounding,

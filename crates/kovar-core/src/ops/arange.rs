@@ -1,4 +1,6 @@
 //! An arithmetic progression.
+//!
+//! No model calls it yet; it is for position ids of text encoders.
 
 use super::Op;
 use super::dtypes::PROGRESSIONS;

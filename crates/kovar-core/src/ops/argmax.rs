@@ -1,4 +1,6 @@
 //! The index of the greatest element.
+//!
+//! No model calls it yet; it is for greedy decoding that reads no logits back.
 
 use super::Op;
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};

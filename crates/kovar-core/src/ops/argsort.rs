@@ -1,4 +1,6 @@
 //! Indices in the order of the elements.
+//!
+//! No model calls it yet; `top_k` chooses the experts of `matmul_id`.
 
 use super::Op;
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};

@@ -1,4 +1,6 @@
 //! Operands one after another along a dimension.
+//!
+//! No model calls it yet; it is for skip connections of UNets.
 
 use super::Op;
 use super::rules::{Operands, PLAIN, Rules, Signature, TensorSpec};

@@ -1,4 +1,6 @@
 //! Convolution over two dimensions.
+//!
+//! No model calls it yet; it is for UNets and VAEs.
 
 use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, OpClass, Precision, convolution, window};

@@ -1,4 +1,6 @@
 //! Transposed convolution over two dimensions.
+//!
+//! No model calls it yet; it is for decoders that diffusers configures with `use_conv_transpose`.
 
 use super::rules::{Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, OpClass, Precision, convolution, window};

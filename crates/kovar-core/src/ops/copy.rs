@@ -1,4 +1,6 @@
 //! Copies, casts and makes contiguous.
+//!
+//! No model calls it yet; it is for casts and permuted images of image models.
 
 use super::Op;
 use super::dtypes::{COPIES, ENCODED, PLAIN, WEIGHTS};

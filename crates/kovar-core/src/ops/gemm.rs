@@ -1,4 +1,6 @@
 //! General products of matrices.
+//!
+//! No model calls it yet; it is for products of two activations, and `sgemm` of the C API.
 
 use super::dtypes::{FACTORS, FLOATS};
 use super::rules::{Operands, Rules, Signature, TensorSpec, count};

@@ -1,4 +1,6 @@
 //! Products with an 8-bit weight that has a scale for each row.
+//!
+//! No model calls it yet; it is for INT8 weights, and the 8-bit products of the C API.
 
 use super::rules::{Operands, Rules, Signature, TensorSpec, product_flops};
 use super::{Op, OpClass};

@@ -1,4 +1,6 @@
 //! Products with the weights of chosen experts.
+//!
+//! No model calls it yet; it is for mixtures of experts.
 
 use super::dtypes::{FLOATS, INDICES, WEIGHTS};
 use super::rules::{Operands, Rules, Signature, TensorSpec, count, product_flops, touched_bytes};

@@ -11,7 +11,6 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
-mod cumsum;
 pub mod dtypes;
 mod gemm;
 mod get_rows;
@@ -51,7 +50,6 @@ pub use concat::Concat;
 pub use conv_transpose2d::ConvTranspose2d;
 pub use conv2d::Conv2d;
 pub use copy::Copy;
-pub use cumsum::Cumsum;
 pub use gemm::Gemm;
 pub use get_rows::GetRows;
 pub use glu::{Glu, GluKind};
@@ -137,8 +135,6 @@ vocabulary! {
     Concat,
     /// Copies, casts and makes contiguous.
     Copy,
-    /// Prefix sums along the last dimension.
-    Cumsum,
     /// Convolution over two dimensions.
     Conv2d,
     /// Transposed convolution over two dimensions.

@@ -1,4 +1,6 @@
 //! Padding with a constant.
+//!
+//! No model calls it yet; it is for the one-sided padding where VAEs halve an image.
 
 use super::Op;
 use super::dtypes::PLAIN;

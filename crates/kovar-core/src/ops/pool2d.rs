@@ -1,4 +1,6 @@
 //! Pooling over two dimensions.
+//!
+//! No model calls it yet; it is for diffusers' encoders that halve images by pooling.
 
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, window};

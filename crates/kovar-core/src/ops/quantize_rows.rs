@@ -1,4 +1,6 @@
 //! Rows as symmetric 8-bit codes.
+//!
+//! No model calls it yet; it is for activations of `matmul_i8`.
 
 use super::Op;
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};

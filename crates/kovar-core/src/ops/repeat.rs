@@ -1,4 +1,6 @@
 //! Copies of a tensor side by side.
+//!
+//! No model calls it yet; it is for guidance, which runs a picture twice in one batch.
 
 use super::Op;
 use super::rules::{Operands, PLAIN, Rules, Signature, TensorSpec, per_dim};

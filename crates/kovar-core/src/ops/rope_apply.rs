@@ -1,4 +1,6 @@
 //! Rotary position embedding by matrices, with attention's permutation.
+//!
+//! No model calls it yet; it is for the three-axis tables of diffusion transformers, and the C API.
 
 use super::rope::Pairing;
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};

@@ -1,4 +1,6 @@
 //! Scales of rows that are to be quantised.
+//!
+//! No model calls it yet; it is for activations of `matmul_i8`.
 
 use super::Op;
 use super::rules::{Operands, Rules, Signature, TensorSpec};

@@ -1,4 +1,6 @@
 //! Softmax over the last dimension.
+//!
+//! No model calls it yet; it is for the C API; models use `attention`.
 
 use super::Op;
 use super::dtypes::MASKS;

@@ -1,4 +1,6 @@
 //! Sinusoidal embeddings of diffusion time steps.
+//!
+//! No model calls it yet; it is for UNets and diffusion transformers.
 
 use super::Op;
 use super::rules::{Operands, Rules, Signature, TensorSpec, count};

@@ -1,4 +1,6 @@
 //! Images of another size.
+//!
+//! No model calls it yet; it is for UNets and VAEs.
 
 use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
 use super::{Op, window};

@@ -12,7 +12,6 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
-mod cumsum;
 mod elements;
 pub(crate) mod fused;
 mod gemm;
@@ -92,7 +91,6 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Binary(_) => &binary::ENTRY,
         Op::Concat(_) => &concat::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
-        Op::Cumsum(_) => &cumsum::ENTRY,
         Op::Conv2d(_) => &conv2d::ENTRY,
         Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,

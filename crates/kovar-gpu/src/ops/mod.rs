@@ -11,7 +11,6 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
-mod cumsum;
 mod elementwise;
 mod gemm;
 mod get_rows;
@@ -87,7 +86,6 @@ fn entry(op: &Op) -> Option<&'static Entry> {
         Op::Conv2d(_) => &conv2d::ENTRY,
         Op::ConvTranspose2d(_) => &conv_transpose2d::ENTRY,
         Op::Copy(_) => &copy::ENTRY,
-        Op::Cumsum(_) => &cumsum::ENTRY,
         Op::Gemm(_) => &gemm::ENTRY,
         Op::GetRows(_) => &get_rows::ENTRY,
         Op::Glu(_) => &glu::ENTRY,

@@ -100,7 +100,7 @@ pub fn build(choices: &[(u8, u8, u8)]) -> Graph {
                     graph.reshape(z, &[SIDE, SIDE])
                 })
             }
-            _ => graph.cumsum(x),
+            _ => graph.l2_norm(x, 1e-6),
         };
         values.extend(added);
     }

@@ -11,7 +11,6 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
-mod cumsum;
 mod gemm;
 mod get_rows;
 mod glu;
@@ -137,7 +136,7 @@ macro_rules! tables {
 }
 
 tables! {
-    arange argmax argsort attention binary concat conv2d conv_transpose2d copy cumsum gemm
+    arange argmax argsort attention binary concat conv2d conv_transpose2d copy gemm
     get_rows glu group_norm l2_norm layer_norm matmul matmul_i8 matmul_id pad pool2d
     quantize_rows reduce repeat rms_norm rope rope_apply row_scales scale set_rows softmax
     timestep_embedding token_shift unary upscale wkv7

@@ -11,7 +11,6 @@ mod concat;
 mod conv2d;
 mod conv_transpose2d;
 mod copy;
-mod cumsum;
 mod gemm;
 mod get_rows;
 mod glu;
@@ -175,7 +174,6 @@ pub fn run_node(
         Op::Binary(attributes) => binary::binary(attributes, &inputs)?,
         Op::Concat(attributes) => concat::concat(attributes, &inputs)?,
         Op::Copy(attributes) => copy::copy(attributes, &inputs)?,
-        Op::Cumsum(_) => cumsum::cumsum(&inputs)?,
         Op::Conv2d(attributes) => conv2d::conv2d(attributes, &inputs)?,
         Op::ConvTranspose2d(attributes) => conv_transpose2d::conv_transpose2d(attributes, &inputs)?,
         Op::Gemm(attributes) => gemm::gemm(attributes, &inputs)?,
