@@ -265,6 +265,11 @@ fn packed_matrix(node: NodeRef<'_>, w: &Operand<'_>) -> Option<PackedMatrix<'sta
     same.then(|| unsafe { std::mem::transmute::<PackedMatrix<'_>, PackedMatrix<'static>>(matrix) })
 }
 
+/// Whether an operation is a product that multiplies prepared rows of its weight, operand 0.
+pub(crate) fn takes_packed(op: &Op) -> bool {
+    matches!(op, Op::Matmul(op) if op.precision == Precision::Default)
+}
+
 /// The scratch memory of a product of plain activations with a prepared weight.
 pub(super) fn scratch_bytes(node: NodeRef<'_>, n_threads: usize) -> Option<usize> {
     let (w, x) = (node.input(0)?, node.input(1)?);

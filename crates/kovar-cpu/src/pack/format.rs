@@ -186,27 +186,6 @@ formats! {
 /// The number of formats of prepared weights.
 pub(crate) const N_FORMATS: usize = FORMATS.len();
 
-/// One instance of a generic function per format, in the order of [`format_index`]. If arguments
-/// are given, each is called with them.
-macro_rules! per_format {
-    ($($function:ident)::+ $(, $arguments:tt)?) => {
-        [
-            $($function)::+::<$crate::pack::Q4_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q4_1> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5_1> $($arguments)?,
-            $($function)::+::<$crate::pack::Q8_0> $($arguments)?,
-            $($function)::+::<$crate::pack::Q2K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q3K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q4K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q5K> $($arguments)?,
-            $($function)::+::<$crate::pack::Q6K> $($arguments)?,
-            $($function)::+::<$crate::pack::IQ4NL> $($arguments)?,
-            $($function)::+::<$crate::pack::IQ4XS> $($arguments)?,
-            $($function)::+::<$crate::pack::MXFP4> $($arguments)?,
-        ]
-    };
-}
 pub(crate) use per_format;
 
 /// Position of a quantised dtype in the kernel tables.
