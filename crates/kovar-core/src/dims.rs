@@ -24,7 +24,7 @@ impl Dims {
         Some(dims)
     }
 
-    /// `rank` sizes of `f(i)`, `i` counting from the outermost; at most [`MAX_RANK`] of them.
+    /// `rank` sizes (at most [`MAX_RANK`]), `f(i)` the one at `i` from the outermost.
     pub(crate) fn from_fn(rank: usize, mut f: impl FnMut(usize) -> usize) -> Self {
         let rank = rank.min(MAX_RANK);
         let mut dims = Self {
@@ -42,8 +42,8 @@ impl Dims {
         usize::from(self.rank)
     }
 
-    /// The product of the sizes (1 for rank 0); `None` if it, or that of the sizes that are not zero,
-    /// overflows `isize`. So no product of some of the sizes overflows.
+    /// The product of the sizes (1 for rank 0); `None` if the product of the sizes that are not
+    /// zero overflows `isize`. So the product of any of the sizes does not overflow.
     pub fn elements(&self) -> Option<usize> {
         let others = self.iter().filter(|&&size| size != 0);
         let product = others

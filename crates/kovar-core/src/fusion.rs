@@ -1,8 +1,8 @@
-//! Which consecutive nodes may run as one kernel: the table of fusions, and the groups of nodes that
-//! a backend is told to fuse.
+//! Which consecutive nodes may run as one kernel: the table of fusions, and the groups of nodes
+//! that a backend is asked to fuse.
 //!
-//! In a group, every node but the first works on the result of the node before it, its *link*. A
-//! result that nobody outside of the group needs is not kept: it is never written, and its storage
+//! In a group, every node but the first reads the result of the node before it, its *link*. A
+//! result that no node outside the group needs is not kept: it is never written, and its storage
 //! may have no memory. All other operands are read from memory as it was before the group.
 
 use std::ops::Range;
@@ -17,7 +17,8 @@ pub struct Fusion {
     classes: &'static [OpClass],
 }
 
-/// The table. The first row that fits counts, so the longer of two that begin alike comes first.
+/// The table. The first row that fits is taken, so of two rows with a common beginning the longer
+/// one comes first.
 static FUSIONS: &[Fusion] = {
     use OpClass::{Add, Elementwise, Mul, Norm, Rope, SetRows, Unary};
     const fn row(name: &'static str, classes: &'static [OpClass]) -> Fusion {
@@ -72,8 +73,8 @@ impl Fusion {
     }
 }
 
-/// The operand of `next` that is the result of `node`, where a kernel of both can hand it over:
-/// the same window, and for an elementwise operation as large as the result.
+/// The operand of `next` that is the result of `node`, if one kernel can run both and keep it in
+/// registers: it is the same window and, for an elementwise operation, has the dims of its result.
 pub fn link(node: NodeRef<'_>, next: NodeRef<'_>) -> Option<usize> {
     let result = node.output();
     let at = next.inputs().position(|value| value == result)?;
@@ -116,8 +117,8 @@ impl<'g> FusedNodes<'g> {
         self.nodes.iter().filter_map(move |&id| graph.node(id))
     }
 
-    /// The nodes, each with its operand that the node before hands over (none of the first) and
-    /// whether its result is kept.
+    /// The nodes, each with the operand that is its link (the first has none) and whether its
+    /// result is kept.
     pub fn linked(&self) -> impl Iterator<Item = (NodeRef<'g>, Option<usize>, bool)> + use<'g> {
         let before = std::iter::once(None).chain(self.iter().map(Some));
         let each = self.iter().zip(before).zip(self.kept);

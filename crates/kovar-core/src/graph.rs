@@ -46,7 +46,7 @@ id! {
     ScalarId
 }
 
-/// What a storage is for, which decides who fills it and how long it lives.
+/// The purpose of a storage, which decides who fills it and how long it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StorageKind {
     /// Read-only bytes of a model, shared by all plans of a session.
@@ -79,7 +79,7 @@ impl StorageKind {
 pub struct Storage {
     /// Unique among the weights, states, inputs and outputs of a graph; a label for temporaries.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: StorageKind,
     /// The dtype of the tensor that it was made for.
     pub dtype: DType,
@@ -106,7 +106,7 @@ impl Value {
         self.layout.dims()
     }
 
-    /// The touched bytes of the storage, from the first to the last.
+    /// The bytes of the storage from the first to the last element.
     pub fn byte_span(&self) -> Range<usize> {
         let span = self.layout.span();
         let (len, bytes) = (self.dtype.block_len(), self.dtype.block_bytes());
@@ -122,15 +122,15 @@ impl Value {
         self.layout.offset() / self.dtype.block_len() * self.dtype.block_bytes()
     }
 
-    /// Whether both name bytes of one storage that may be the same.
+    /// Whether both lie on one storage and their byte spans overlap.
     pub fn overlaps(&self, other: &Value) -> bool {
         let (a, b) = (self.byte_span(), other.byte_span());
         self.storage == other.storage && a.start < b.end && b.start < a.end
     }
 }
 
-/// One operation with its operands and the value that it writes. Some operations update operands
-/// besides ([`Op::updates`]), such as a recurrent state.
+/// One operation with its operands and the value that it writes. Some operations also update
+/// operands ([`Op::updates`]), such as a recurrent state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The operation and its attributes.
@@ -150,8 +150,7 @@ pub struct Scalar {
     pub max: i32,
 }
 
-/// Operations in program order, as plain data. Nodes only ever refer to values made before them.
-/// A clone is cheap: it shares the data until one of the two changes.
+/// Operations in program order, as plain data. Nodes refer only to values made before them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     storages: Arc<Vec<Storage>>,
@@ -200,7 +199,7 @@ impl<'g> NodeRef<'g> {
         &self.graph.values[self.node.output.index()]
     }
 
-    /// The operands that the node updates besides.
+    /// The operands that the node also updates.
     pub fn updates(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
         let op = &self.node.op;
         let inputs = self.inputs().enumerate();
@@ -209,7 +208,7 @@ impl<'g> NodeRef<'g> {
             .map(|(_, value)| value)
     }
 
-    /// All that the node writes: its output and the operands that it updates.
+    /// Everything that the node writes: its output and the operands that it updates.
     pub fn writes(&self) -> impl Iterator<Item = &'g Value> + use<'g> {
         std::iter::once(self.output()).chain(self.updates())
     }
@@ -471,7 +470,7 @@ impl Graph {
     /// Appends a node that writes into `destination`: any writable window of the result's dtype
     /// and dims. It may lie on an operand's storage if it does not overlap the operand, or if it
     /// is the same window and the operation works in place on that operand (for an operation that
-    /// permutes, the window permuted alike; see [`Op::in_place_window`]).
+    /// permutes, the permuted window; see [`Op::in_place_window`]).
     pub fn apply_into(
         &mut self,
         op: Op,
@@ -538,7 +537,8 @@ impl Graph {
         })
     }
 
-    /// What an operation updates must be writable and apart from all else that it touches.
+    /// Operands that are updated must be writable and must not overlap anything else that the node
+    /// reads or writes.
     fn check_updates(
         &self,
         op: &Op,
@@ -657,7 +657,7 @@ impl Graph {
                         !value.dtype.is_quantized()
                             || layout.dims().from_end(0) == value.dims().from_end(0)
                     })
-                    .ok_or("a size is neither 1 nor the wanted one, or there would be too many elements")
+                    .ok_or("a size is neither 1 nor the given one, or the elements are too many")
             },
         )
     }

@@ -9,8 +9,8 @@ pub trait HostMemory: Send + Sync {
     /// All the bytes.
     fn bytes(&self) -> &[u8];
 
-    /// Tells the owner that the bytes in `range` will probably not be read again, so that it may
-    /// drop their pages. They stay readable.
+    /// Hints that the bytes in `range` will probably not be read again, so that the owner may drop
+    /// their pages. They stay readable.
     fn release(&self, range: Range<usize>) {
         let _ = range;
     }
@@ -68,7 +68,7 @@ impl HostBytes {
         self.range.is_empty()
     }
 
-    /// Tells the owner that the window will probably not be read again.
+    /// Hints to the owner that the window will probably not be read again.
     pub fn release(&self) {
         self.owner.release(self.range.clone());
     }

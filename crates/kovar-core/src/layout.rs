@@ -138,7 +138,7 @@ impl Layout {
         layout.dims = Dims::from_fn(self.dims.rank(), |i| {
             if i == dim { range.len() } else { self.dims[i] }
         });
-        // Nothing lies anywhere; an offset beyond the storage would be one that nobody checked.
+        // An empty window keeps its offset, since no check covers one beyond the storage.
         if layout.elements() > 0 {
             layout.offset = self
                 .offset
@@ -177,7 +177,7 @@ impl Layout {
                 offset: self.offset,
             });
         }
-        // Merge the old dims into runs that are contiguous in themselves, then cut each run anew.
+        // Merge the old dims into runs that are each contiguous, then split each run into new dims.
         let merged = collapse(&[self])?;
         let (sizes, strides) = (merged.dims, merged.strides.first()?);
         let mut new_strides = [0; MAX_RANK];
@@ -210,7 +210,7 @@ impl Layout {
     }
 
     /// Repeats dimensions of size 1, and adds outer ones, until the dims are `dims`; `None` if a
-    /// size is neither 1 nor the wanted one, or the element count overflows.
+    /// size is neither 1 nor that of `dims`, or the element count overflows.
     pub fn broadcast_to(&self, dims: Dims) -> Option<Self> {
         dims.elements()?;
         let added = dims.rank().checked_sub(self.dims.rank())?;
@@ -242,7 +242,7 @@ fn contiguous_strides(dims: &Dims) -> Dims {
     Dims::from_fn(dims.rank(), |i| strides[i])
 }
 
-/// Layouts of equal dims with the dims that all of them cross alike merged.
+/// Layouts of equal dims, after dims that all layouts traverse as one are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collapsed {
     /// The merged sizes, outermost first, without sizes of 1; rank 1 at least.
@@ -251,7 +251,7 @@ pub struct Collapsed {
     pub strides: Vec<Dims>,
 }
 
-/// Merges neighbouring dims wherever every layout steps through them as through one; `None` if
+/// Merges neighbouring dims that every layout traverses as one dimension; `None` if
 /// the layouts' dims differ or there are none. Element order is kept.
 pub fn collapse(layouts: &[&Layout]) -> Option<Collapsed> {
     let dims = layouts.first()?.dims;

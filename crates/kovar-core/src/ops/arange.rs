@@ -12,7 +12,7 @@ use crate::graph::{Graph, Value, ValueId};
 
 /// `y[i] = start + i * step` for `i < n`.
 ///
-/// - no operands.
+/// - operands: none.
 /// - result: `dtype`, `[n]`, integers computed exactly, floats in f64 and rounded
 ///   once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Rules for Arange {
                 |value| f64::from(value as i32) == value,
                 "an integer of 32 bits",
             ),
-            // Beyond, f64 lacks integers.
+            // f64 lacks some integers beyond.
             DType::I64 => (
                 |value| value.fract() == 0.0 && value.abs() < 2f64.powi(53),
                 "an integer of a magnitude below 2^53",

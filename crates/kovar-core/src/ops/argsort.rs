@@ -29,8 +29,8 @@ pub enum SortOrder {
 pub struct Argsort {
     /// Which elements come first.
     pub order: SortOrder,
-    /// How many indices are wanted, `n` at most; all of them if it is `None`. With it, the
-    /// operation is named `top_k`.
+    /// The number of indices, `n` at most; all if it is `None`. With a number, the operation is
+    /// named `top_k`.
     pub k: Option<usize>,
 }
 

@@ -15,23 +15,23 @@ use crate::graph::{Graph, ScalarId, Value, ValueId};
 /// - `k`: F32, F16, BF16 or Q8_0, `[batch, rows, kv_heads, head_dim]`; `heads` is a multiple of
 ///   `kv_heads` and consecutive heads share one (grouped heads, Ainslie et al. 2023).
 /// - `v`: like `k`, `[batch, rows, kv_heads, value_dim]`.
-/// - `positions` (if `causal` or `window`): I32 `[tokens]`, the row of each query's own key. A
-///   negative position marks a token that isn't there: its result is zeros.
-/// - `mask` (if `mask`): F32 or F16, broadcasts to `[batch, heads, tokens, rows]`; added to the
+/// - `positions` (with `causal` or `window`): I32 `[tokens]`, the row of each query's own key. A
+///   negative position marks a padding token, whose result is zeros.
+/// - `mask` (with `mask`): F32 or F16, broadcasts to `[batch, heads, tokens, rows]`; added to the
 ///   capped scores. Minus infinity excludes a row.
-/// - `sinks` (if `sinks`): F32 `[heads]`, a score that joins each softmax but has no value.
+/// - `sinks` (with `sinks`): F32 `[heads]`, a score that joins each softmax but has no value.
 /// - result: F32, `[batch, tokens, heads, value_dim]`.
 ///
 /// A query at position `p` sees the rows `j < kv_len`, with `j <= p` if `causal`, and
-/// `j > p - window` if there is a window. A query that sees nothing gives zeros. Rows that no
-/// query sees are never read, so what they hold does not matter.
+/// `j > p - window` if there is a window. A query that sees no row gives zeros. Rows that no
+/// query sees are never read, so their contents do not matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attention {
     /// The factor on the scores, usually `1 / sqrt(head_dim)`; finite.
     pub scale: f32,
     /// Whether queries see only rows up to their own position.
     pub causal: bool,
-    /// The number of rows that a query sees, its own the last; 1 or more.
+    /// The number of rows that a query sees, up to and including its own; 1 or more.
     pub window: Option<u32>,
     /// `cap(s) = soft_cap * tanh(s / soft_cap)`; positive (Gemma Team 2024).
     pub soft_cap: Option<f32>,
@@ -39,7 +39,7 @@ pub struct Attention {
     pub mask: bool,
     /// Whether there are sinks (Xiao et al. 2023, as trained scores).
     pub sinks: bool,
-    /// How many rows are valid; all of them without it.
+    /// The number of valid rows; `None` if all are.
     pub kv_len: Option<ScalarId>,
     /// How exactly.
     pub precision: Precision,
@@ -48,7 +48,7 @@ pub struct Attention {
 const SINKS: &[DType] = &[DType::F32];
 
 impl Attention {
-    /// Bidirectional attention over all rows, with nothing else.
+    /// Bidirectional attention over all rows, without options.
     pub fn new(scale: f32) -> Self {
         Self {
             scale,
@@ -170,8 +170,8 @@ impl Rules for Attention {
 }
 
 impl Graph {
-    /// Appends [`Attention`]; `rest` holds the positions, the mask and the sinks, in this order,
-    /// as far as the attributes ask for them.
+    /// Appends [`Attention`]; `rest` holds the positions, the mask and the sinks, in this order;
+    /// each is there if the attributes ask for it.
     pub fn attention(
         &mut self,
         attributes: Attention,

@@ -1,4 +1,4 @@
-//! Operands one after another along a dimension.
+//! Concatenation along a dimension.
 //!
 //! No model calls it yet; it is for skip connections of UNets.
 
@@ -10,7 +10,7 @@ use crate::graph::{Graph, ValueId};
 
 /// `y` holds the operands one after another along a dimension.
 ///
-/// - operands, two or more: any plain dtype, the same for all; dims that are the same but for
+/// - operands, two or more: any plain dtype, the same for all; dims that are the same except
 ///   dimension `dim`.
 /// - result: dtype of the operands; their dims with the sum of the sizes along `dim`. The bits of
 ///   the elements are kept.

@@ -10,7 +10,7 @@ use crate::graph::{Graph, Value, ValueId};
 /// The adjoint of [`Conv2d`](super::Conv2d) as PyTorch's `conv_transpose2d`: each `x[b, c, i, j]`
 /// adds `x[b, c, i, j] * weight[c, o, u, v]` to `y[b, g c' + o, i s + u d - p, j s + v d - p]`,
 /// where `c' = c_out / groups`, `g = c / (c_in / groups)`, and `s`, `d` and `p` are stride,
-/// dilation and padding of the axis; what falls outside of `y` is dropped. The bias is added.
+/// dilation and padding of the axis; terms that fall outside `y` are dropped. The bias is added.
 ///
 /// - `x`: F32, F16 or BF16, `[batch, c_in, h, w]`, not empty along `h` and `w`.
 /// - `weight`: F32, F16 or BF16, `[c_in, c_out / groups, kh, kw]`.
@@ -23,7 +23,7 @@ pub struct ConvTranspose2d {
     pub stride: [usize; 2],
     /// Rows or columns cut from each side of the result, `[vertical, horizontal]`.
     pub padding: [usize; 2],
-    /// Rows or columns added behind the result, `[vertical, horizontal]`; less than the stride or
+    /// Rows or columns added after the result, `[vertical, horizontal]`; less than the stride or
     /// the dilation of the axis.
     pub output_padding: [usize; 2],
     /// Distances between taps, `[vertical, horizontal]`.

@@ -1,4 +1,4 @@
-//! Which operations take which dtypes. Every backend implements this, and no more.
+//! Which operations take which dtypes. Every backend implements at most these combinations.
 //!
 //! | operations | operands | results |
 //! |---|---|---|
@@ -19,12 +19,12 @@
 //! | `timestep_embedding` | [`FLOATS`] or I32 | F32 |
 //! | all other arithmetic: unary, binary, glu, scale, sums, norms, softmax, rope, convolutions, pooling, recurrences | [`FLOATS`] | the first operand's |
 //!
-//! Views (slice, permute, reshape, broadcast) exist of every dtype, with whole blocks. Indices,
+//! Views (slice, permute, reshape, broadcast) exist for every dtype, in whole blocks. Indices,
 //! ids and positions are [`INDICES`]; rope tables, sinks, states and scales F32.
 //!
 //! So arithmetic is in f32 on storage of 32 or 16 bits. F64, the 8-bit floats and the integers are
-//! storage: they are moved, looked up and cast. The 8-bit floats besides are weights of products,
-//! decoded where they are multiplied.
+//! storage: they are moved, looked up and cast. The 8-bit floats may also be weights and factors of
+//! products, which decode them.
 
 use crate::DType;
 use crate::dtype::{count, list, traits};
@@ -36,7 +36,7 @@ macro_rules! having {
     };
 }
 
-/// What arithmetic takes: the floats of 32 and 16 bits.
+/// Operands of arithmetic: the floats of 32 and 16 bits.
 pub const FLOATS: &[DType] = having!(traits::ARITHMETIC);
 
 /// The plain dtypes, whose elements can be moved and cast one by one.
@@ -45,25 +45,25 @@ pub const PLAIN: &[DType] = having!(traits::FLOAT | traits::INTEGER);
 /// The quantised dtypes.
 pub const QUANTIZED: &[DType] = having!(traits::QUANTIZED);
 
-/// What weights of products and tables of embeddings may be: what decodes to f32 exactly.
+/// Weights of products and tables of embeddings: the dtypes that decode to f32 exactly.
 pub const WEIGHTS: &[DType] = having!(traits::FACTOR | traits::QUANTIZED);
 
-/// What factors of a general product may be.
+/// Factors of general products.
 pub const FACTORS: &[DType] = having!(traits::FACTOR);
 
-/// What [`FLOATS`] are encoded as.
+/// The dtypes that [`FLOATS`] can be encoded as.
 pub const ENCODED: &[DType] = having!(traits::ENCODED);
 
-/// What results of copies may be: [`PLAIN`] and [`ENCODED`].
+/// Results of copies: [`PLAIN`] and [`ENCODED`].
 pub const COPIES: &[DType] = having!(traits::FLOAT | traits::INTEGER | traits::ENCODED);
 
-/// What keys and values of attention may be.
+/// Keys and values of attention.
 pub const CACHES: &[DType] = having!(traits::CACHE);
 
-/// What arithmetic progressions may be.
+/// Arithmetic progressions.
 pub const PROGRESSIONS: &[DType] = having!(traits::PROGRESSION);
 
-/// What masks of attention and softmax may be.
+/// Masks of attention and softmax.
 pub const MASKS: &[DType] = &[DType::F32, DType::F16];
 
 /// Index operands.

@@ -10,10 +10,10 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// `y = alpha op(a) op(b) + beta c`, where `op` transposes the last two dims if asked for.
+/// `y = alpha op(a) op(b) + beta c`, where `op` may transpose the last two dims.
 ///
-/// - `a`: F32, F16, BF16 or an 8-bit float, `[b.., m, k]`, or `[b.., k, m]` to be transposed.
-/// - `b`: F32, F16, BF16 or an 8-bit float, `[b.., k, n]`, or `[b.., n, k]` to be transposed.
+/// - `a`: F32, F16, BF16 or an 8-bit float, `[b.., m, k]`, or `[b.., k, m]` if transposed.
+/// - `b`: F32, F16, BF16 or an 8-bit float, `[b.., k, n]`, or `[b.., n, k]` if transposed.
 /// - `c` (optional): F32, F16 or BF16; it broadcasts to the result. Not read if `beta` is 0.
 /// - result: F32, `[b.., m, n]`. In place on `c`.
 ///
@@ -22,7 +22,7 @@ use crate::graph::{Graph, Value, ValueId};
 pub struct Gemm {
     /// The factor of the product.
     pub alpha: f32,
-    /// The factor of `c`; nothing without `c`.
+    /// The factor of `c`; unused without `c`.
     pub beta: f32,
     /// Whether `a` is transposed.
     pub transpose_a: bool,
@@ -45,7 +45,7 @@ impl Default for Gemm {
     }
 }
 
-/// The last two dims as the product takes them.
+/// The sizes of the last two dims, after the transposition.
 fn matrix(dims: &Dims, transposed: bool) -> [usize; 2] {
     let (rows, columns) = (dims.from_end(1), dims.from_end(0));
     if transposed {

@@ -12,8 +12,8 @@ use crate::graph::{Graph, Value, ValueId};
 ///
 /// - `table`: any dtype, `[rows, n]`.
 /// - `ids`: I32, any dims of rank 5 at most. An index outside `0..rows` gives a row of zeros.
-/// - result: F32, decoded, of a table that may be a weight (floats of 32 bits at most, blocks), else
-///   the dtype of the table, its bits kept; the dims of `ids` and then `n`.
+/// - result: F32 for a table of [`WEIGHTS`], which is decoded, else the dtype of the table, whose
+///   bits are kept; the dims of `ids` and then `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetRows;
 

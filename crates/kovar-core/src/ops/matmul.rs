@@ -15,7 +15,8 @@ use crate::graph::{Graph, Value, ValueId};
 /// - result: F32, `[b.., m, n]`.
 ///
 /// Each batch size of `x` is a multiple of that of `w`, counted from the last; index `i` of `x`
-/// goes with index `i / (b / b')` of `w`, so that consecutive heads share one (grouped heads).
+/// is multiplied with index `i / (b / b')` of `w`, so that consecutive heads share one (grouped
+/// heads).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Matmul {
     /// How exactly.

@@ -14,7 +14,7 @@ const ACTIVATIONS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I8];
 ///
 /// - `w`: I8, `[n, k]`.
 /// - `scales`: F32, `[n]`.
-/// - `x`: I8 codes, `[.., k]`, multiplied in integers, or F32, F16 or BF16, taken as they are.
+/// - `x`: `[.., k]`, I8 codes, multiplied in integers, or F32, F16 or BF16.
 /// - `x_scale`: F32, the dims of `x` but the last; given if and only if `x` is I8.
 /// - result: F32, `[.., n]`.
 ///

@@ -11,7 +11,7 @@ use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
 /// `y[t, s, n] = sum_k x[t, s', k] * w[ids[t, s], n, k]`, the product of a mixture of experts:
-/// each token goes through the experts that its ids name.
+/// each token is multiplied with the experts that its ids name.
 ///
 /// - `w`: F32, F16, BF16, an 8-bit float or any quantised dtype, `[experts, n, k]`.
 /// - `x`: F32, F16 or BF16, `[tokens, used, k]` with `s' = s`, or `[tokens, 1, k]` with `s' = 0`.
@@ -50,7 +50,7 @@ impl Rules for MatmulId {
         product_flops(inputs, output)
     }
 
-    /// Counts as many experts as ids, at most all, as read.
+    /// Counts one expert as read for each id, up to the number of experts.
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {
         let ids: u64 = inputs.get(2).map_or(0, |ids| count(ids));
         let read = inputs.iter().enumerate().map(|(i, value)| {

@@ -87,7 +87,7 @@ use crate::layout::Layout;
 /// How exactly a product or attention is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
-    /// As the device does it best: activations may be quantised to 8 bits for quantised weights,
+    /// The fastest way of the device: activations may be quantised to 8 bits for quantised weights,
     /// f16 products accumulate in f32.
     #[default]
     Default,
@@ -131,7 +131,7 @@ vocabulary! {
     Attention,
     /// Elementwise operations on two operands.
     Binary,
-    /// Operands one after another along a dimension.
+    /// Concatenation along a dimension.
     Concat,
     /// Copies, casts and makes contiguous.
     Copy,
@@ -224,14 +224,14 @@ impl Op {
         self.signature().in_place.contains(&i)
     }
 
-    /// The layout that a result must have to overwrite operand `i` of layout `operand`: nearly
-    /// always the same one. `None` if the operation cannot.
+    /// The layout that a result must have to overwrite operand `i`, which has layout `operand`:
+    /// nearly always that layout. `None` if the operation cannot overwrite it.
     pub fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
         self.rules().in_place_window(i, operand)
     }
 
-    /// Whether the operation, beside writing its result, updates operand `i` where it lies: reads
-    /// it and leaves what the next run is to read.
+    /// Whether the operation also updates operand `i` in place: it reads the operand and overwrites
+    /// it with what the next run reads.
     pub fn updates(&self, i: usize) -> bool {
         self.signature().updates.contains(&i)
     }
@@ -241,8 +241,8 @@ impl Op {
         self.signature().writes_partially
     }
 
-    /// The dimension of operand `i` of which the operation reads only the first rows, as many as a
-    /// run-time scalar says, whatever the others hold; `None` if it may read all of it.
+    /// A dimension of operand `i` and a run-time scalar, if the operation reads only that many rows
+    /// along the dimension, the first ones; `None` if it may read the whole operand.
     pub fn valid_rows(&self, i: usize) -> Option<(usize, ScalarId)> {
         self.rules().valid_rows(i)
     }

@@ -19,15 +19,15 @@ use crate::{DType, plain};
 pub struct Pad {
     /// Elements before `x` along each dimension, outermost first; as many as `x` has dims.
     pub before: Dims,
-    /// Elements behind `x` along each dimension.
+    /// Elements after `x` along each dimension.
     pub after: Dims,
-    /// The constant; of integers and Bool one that the dtype holds.
+    /// The constant; for integers and Bool it must be a number of the dtype.
     pub value: f32,
 }
 
-const PER_DIM: &str = "as many dims as there are sizes of padding before and behind";
+const PER_DIM: &str = "as many dims as there are sizes of padding before and after";
 
-/// Whether an integer of a dtype, or a Bool, is exactly `value`.
+/// Whether an integer dtype, or Bool, has the number `value`.
 fn is_held(dtype: DType, value: f64) -> bool {
     let (mut bytes, mut held) = ([0; 8], [0]);
     let element = bytes.get_mut(..dtype.block_bytes());
@@ -35,7 +35,7 @@ fn is_held(dtype: DType, value: f64) -> bool {
         plain::encode_f64(dtype, &[value], bytes).is_ok()
             && plain::decode_i64(dtype, bytes, &mut held).is_ok()
     });
-    // In 128 bits, where the integer above the greatest one is another.
+    // In 128 bits, so that a number above the greatest integer does not saturate to it.
     stored && value.fract() == 0.0 && held.map(i128::from) == [value as i128]
 }
 
@@ -65,7 +65,7 @@ impl Rules for Pad {
 }
 
 impl Graph {
-    /// Appends [`Pad`], with a size before and a size behind for each dimension of `x`.
+    /// Appends [`Pad`], with a size before and a size after for each dimension of `x`.
     pub fn pad(
         &mut self,
         x: ValueId,

@@ -8,12 +8,12 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// What is made of the elements of a window.
+/// The reduction over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
-    /// The greatest of those inside the image; NaN if one is.
+    /// The greatest element inside the image; NaN if one is NaN.
     Max,
-    /// Their mean.
+    /// The mean.
     Average {
         /// Whether the zeros of the padding are counted: the sum is divided by `kh kw`, else by
         /// the number of elements inside the image.
@@ -30,7 +30,7 @@ pub enum PoolKind {
 ///   down, and `ow` likewise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
-    /// What is made of a window.
+    /// The reduction.
     pub kind: PoolKind,
     /// Sizes of the window, `[vertical, horizontal]`.
     pub kernel: [usize; 2],

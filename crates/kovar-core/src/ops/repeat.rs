@@ -8,15 +8,15 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, ValueId};
 
-/// `y[i0, i1, ..] = x[i0 % d0, i1 % d1, ..]`: the whole of `x` (of dims `d`) again and again along
-/// each dimension. (Where only sizes of 1 repeat and the result is only read,
+/// `y[i0, i1, ..] = x[i0 % d0, i1 % d1, ..]`: copies of `x` (of dims `d`) side by side along each
+/// dimension. (If only sizes of 1 are repeated and the result is only read,
 /// [`Graph::broadcast_to`] needs no copy.)
 ///
 /// - `x`: any plain dtype, any dims.
 /// - result: dtype of `x`; the dims of `x` times `counts`. The bits of the elements are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// How often along each dimension, outermost first; as many as `x` has dims.
+    /// Copies along each dimension, outermost first; as many as `x` has dims.
     pub counts: Dims,
 }
 

@@ -6,7 +6,7 @@ use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// Which elements of a head turn together.
+/// Which elements of a head are rotated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pairing {
     /// `(2i, 2i + 1)`, as in the paper and in GGUF files of the `llama` architecture.
@@ -15,7 +15,7 @@ pub enum Pairing {
     Neox,
 }
 
-/// Turns each pair `(a, b)` of a head by its angle: `(a cos - b sin, a sin + b cos)`.
+/// Rotates each pair `(a, b)` of a head by its angle: `(a cos - b sin, a sin + b cos)`.
 ///
 /// - `x`: F32, F16 or BF16, `[.., tokens, heads, head_dim]`.
 /// - `table`: F32 `[tokens, n_rot / 2, 2]`, cos and sin of each angle, made on the host by
@@ -23,11 +23,11 @@ pub enum Pairing {
 /// - result: dtype and dims of `x`. In place on `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rope {
-    /// Which elements turn together.
+    /// Which elements are rotated together.
     pub pairing: Pairing,
 }
 
-/// What tables of angles may be.
+/// Tables of angles.
 pub(super) const TABLES: &[DType] = &[DType::F32];
 
 impl Rules for Rope {
@@ -79,7 +79,7 @@ pub enum RopeScaling {
     None,
     /// Positions divided by `factor` (Chen et al. 2023).
     Linear {
-        /// Trained context times this is the new one.
+        /// The new context divided by the trained context.
         factor: f64,
     },
     /// Llama 3.1: long wavelengths divided by `factor`, short ones kept, a ramp between.
@@ -96,7 +96,7 @@ pub enum RopeScaling {
     /// YaRN (Peng et al. 2023): a ramp over dimensions between interpolated and kept angles, and
     /// a factor on cos and sin.
     Yarn {
-        /// Trained context times this is the new one.
+        /// The new context divided by the trained context.
         factor: f64,
         /// The context that the model was trained on, in tokens.
         original_context: f64,
@@ -112,9 +112,9 @@ pub enum RopeScaling {
 /// How the angle of a pair follows from a token's position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeSpec {
-    /// Elements of a head that turn; even.
+    /// Elements of a head that are rotated; even.
     pub n_rot: usize,
-    /// The base of the frequencies: pair `i` turns by `base^(-2i / n_rot)` per token.
+    /// The base of the frequencies: pair `i` is rotated by `base^(-2i / n_rot)` per token.
     pub base: f64,
     /// The change for long contexts.
     pub scaling: RopeScaling,
@@ -213,7 +213,7 @@ impl RopeSpec {
     }
 }
 
-/// The angles of a [`RopeSpec`], computed once and good for any number of tables.
+/// The angles of a [`RopeSpec`], computed once for any number of tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeAngles {
     /// Radians per token of each pair.
@@ -229,8 +229,8 @@ impl RopeAngles {
     }
 
     /// Writes cos and sin of every pair for each position into `table`, row by row, computed in
-    /// f64. `table` has [`row_len`](Self::row_len) elements for each position; what it has beyond
-    /// that is left alone.
+    /// f64. `table` has [`row_len`](Self::row_len) elements for each position; further elements
+    /// are left alone.
     pub fn fill_table(&self, positions: &[i32], table: &mut [f32]) {
         let rows = table.chunks_exact_mut(self.row_len().max(1));
         for (&position, row) in positions.iter().zip(rows) {

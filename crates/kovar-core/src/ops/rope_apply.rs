@@ -11,8 +11,9 @@ use crate::graph::{Graph, Value, ValueId};
 use crate::layout::Layout;
 
 /// Multiplies each pair of a head by its 2 x 2 matrix, and puts heads before tokens:
-/// `y[b, h, t, slot_r] = x[b, t, h, slot_0] table[t, i, r, 0] + x[b, t, h, slot_1] table[t, i, r, 1]`
-/// for `r` in 0 and 1, where `slot_0` and `slot_1` are the slots of pair `i`.
+/// `y[b, h, t, slot_r] = x[b, t, h, slot_0] table[t, i, r, 0] +
+/// x[b, t, h, slot_1] table[t, i, r, 1]` for `r` in 0 and 1, where `slot_0` and `slot_1` are the
+/// slots of pair `i`.
 ///
 /// - `x`: F32, F16 or BF16, `[batch, tokens, heads, d]`, `d` even.
 /// - `table`: F32 `[tokens, d / 2, 2, 2]`, for a rotation `cos, -sin, sin, cos` of each angle. All
@@ -20,8 +21,7 @@ use crate::layout::Layout;
 /// - result: dtype of `x`, `[batch, heads, tokens, d]`.
 ///
 /// In place on `x` if the destination is the window of `x` with tokens and heads swapped: every
-/// element then stays where it is. No other window of the result's dims names the elements of `x`
-/// alike, so no other is accepted.
+/// element then stays in its place. No other window is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RopeApply {
     /// Which elements are a pair: `(2i, 2i + 1)` or `(i, i + d / 2)`.

@@ -1,4 +1,4 @@
-//! What an operation states about itself, and the checks that operations share.
+//! The properties that an operation declares, and the checks that operations share.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +30,7 @@ impl TensorSpec {
     }
 }
 
-/// What one run of a node takes.
+/// The work of one run of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Floating-point or integer operations; a multiply-add counts as two.
@@ -41,7 +41,7 @@ pub struct Cost {
     pub bytes_written: u64,
 }
 
-/// A kind of operation, for code that treats all of a kind alike.
+/// A kind of operation, for code that treats all operations of a kind in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OpClass {
@@ -163,7 +163,7 @@ impl<'a> Operands<'a> {
             .ok_or(GraphError::NeedsDestination { op: self.op.name() })
     }
 
-    /// Operand `i`, which the arity check has shown to exist.
+    /// Operand `i`, which exists by the arity check.
     pub(super) fn get(&self, i: usize) -> &'a Value {
         self.values[i]
     }
@@ -202,8 +202,8 @@ impl<'a> Operands<'a> {
         Ok(x)
     }
 
-    /// Fails unless all operands but the first, the factors of a norm, are floats of `[n]`, which is
-    /// written as `form`.
+    /// Fails unless all operands but the first, the factors of a norm, are floats of `[n]`, which
+    /// the error writes as `form`.
     pub(super) fn factors(
         &self,
         n: usize,
@@ -230,7 +230,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Fails unless `holds` with operand `i` not having the form `expected`.
+    /// Fails unless `holds`; the error says that operand `i` has not the form `expected`.
     pub(super) fn rank(
         &self,
         i: usize,
@@ -248,7 +248,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Fails unless `holds` with operands `i` and `other` breaking `rule`.
+    /// Fails unless `holds`; the error says that operands `i` and `other` break `rule`.
     pub(super) fn dims(
         &self,
         i: usize,
@@ -269,7 +269,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Fails unless `holds` with an attribute out of its range.
+    /// Fails unless `holds`; the error says that an attribute breaks `rule`.
     pub(super) fn attribute(
         &self,
         holds: bool,
@@ -311,7 +311,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// What an operation states about itself.
+/// The properties of an operation.
 pub(super) trait Rules {
     /// What it is called, takes and is.
     fn signature(&self) -> Signature;
@@ -319,8 +319,8 @@ pub(super) trait Rules {
     /// The dtype and dims of the result.
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError>;
 
-    /// The layout that a result must have to overwrite operand `i` of layout `operand`; by default
-    /// the same one.
+    /// The layout that a result must have to overwrite operand `i`, which has layout `operand`; by
+    /// default that layout.
     fn in_place_window(&self, i: usize, operand: &Layout) -> Option<Layout> {
         let in_place = self.signature().in_place.contains(&i);
         in_place.then_some(*operand)
@@ -343,8 +343,8 @@ pub(super) trait Rules {
         0
     }
 
-    /// Arithmetic and traffic of one run; by default every distinct element once, those of
-    /// updated operands twice.
+    /// Arithmetic and traffic of one run; by default every distinct element is read or written
+    /// once, and those of updated operands both.
     fn cost(&self, inputs: &[&Value], output: &Value) -> Cost {
         let updated = self.signature().updates.iter();
         let updated = updated.filter_map(|&i| inputs.get(i));

@@ -12,8 +12,8 @@ use crate::graph::{Graph, Value, ValueId};
 /// - `ids`: I32 `[n]`. An index outside the destination's rows skips its row of `x`. The valid
 ///   indices must differ; which of two equal ones wins is not specified.
 /// - destination: of the dtype of `x`, whose bits are kept, or, if `x` is F32, F16 or BF16, any of
-///   those, an 8-bit float or Q8_0, as [`Copy`](super::Copy) encodes it; `[rows, ..]` with the inner
-///   dims of `x`.
+///   those, an 8-bit float or Q8_0, encoded as by [`Copy`](super::Copy); `[rows, ..]` with the
+///   inner dims of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetRows;
 

@@ -21,10 +21,10 @@ pub struct Softmax {
     /// The factor on `x`; finite.
     pub scale: f32,
     /// ALiBi (Press et al. 2022): the slopes of `n` heads, `n` a power of two, are the geometric
-    /// sequence from `2^(-max_bias / n)` down to `2^-max_bias`. Of other numbers of heads, the
-    /// first go as if their number were the power of two `m` below, and the rest take every other
-    /// slope of `2 m` heads, from the first on. 8 in the paper; between 0 and 64. At 0 every
-    /// slope is 1.
+    /// sequence from `2^(-max_bias / n)` down to `2^-max_bias`. For another number of heads, with
+    /// `m` the power of two below it, the first `m` heads have the slopes of `m` heads, and the
+    /// rest every other slope of `2 m` heads, from the first on. 8 in the paper; between 0 and 64.
+    /// At 0 every slope is 1.
     pub max_bias: f32,
 }
 

@@ -17,8 +17,8 @@ use crate::graph::{Graph, Value, ValueId};
 /// `get_timestep_embedding`).
 ///
 /// Angles reach thousands of radians, where an f32 angle is off by 1e-4 and more. This definition
-/// is the exact one: frequencies, angles and their reduction to a period are to be good to f32
-/// precision of the result, and the CPU computes them in f64. Reference implementations in f32
+/// is exact: frequencies, angles and their reduction to a period must be precise enough for an f32
+/// result, and the CPU computes them in f64. Reference implementations in f32
 /// differ from it by the error of their angles.
 ///
 /// - `t`: F32, F16, BF16 or I32, any dims of rank 5 at most.
@@ -38,7 +38,7 @@ pub struct TimestepEmbedding {
 }
 
 impl Default for TimestepEmbedding {
-    /// What diffusers takes unless told otherwise, of 256 elements.
+    /// The defaults of diffusers, with 256 elements.
     fn default() -> Self {
         Self {
             dim: 256,
@@ -50,7 +50,7 @@ impl Default for TimestepEmbedding {
     }
 }
 
-/// What time steps may be.
+/// Time steps.
 const TIMES: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::I32];
 
 impl Rules for TimestepEmbedding {

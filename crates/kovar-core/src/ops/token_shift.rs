@@ -13,10 +13,10 @@ use crate::graph::{Graph, ScalarId, ValueId};
 /// - result: dtype and dims of `x`.
 ///
 /// Tokens from `n_valid` on are padding: their results are zeros, and the state is the row before
-/// them. If no token is valid the state stays as it is.
+/// them. If no token is valid, the state stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenShift {
-    /// How many tokens are valid; all of them without it, or if it is more.
+    /// The number of valid tokens; all are valid if it is `None` or greater.
     pub n_valid: Option<ScalarId>,
 }
 

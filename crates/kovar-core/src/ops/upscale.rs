@@ -8,7 +8,7 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// How the pixels of an image of another size are found.
+/// How the pixels of the resized image are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpscaleMode {
     /// Pixel `i` of `n` is pixel `i h / n`, rounded down, of `h`; computed exactly.
@@ -16,7 +16,7 @@ pub enum UpscaleMode {
     /// Along each axis, pixel `i` of `n` is at `t` between the pixels of `h`, and linear between
     /// its two neighbours.
     Bilinear {
-        /// If so, the centres of the outermost pixels stay: `t = i (h - 1) / (n - 1)`, or 0 for
+        /// If true, the centres of the outermost pixels stay: `t = i (h - 1) / (n - 1)`, or 0 for
         /// `n = 1`. Else the edges of the image stay: `t = max((i + 1/2) h / n - 1/2, 0)`.
         /// Neighbours beyond the last pixel are the last pixel.
         align_corners: bool,
@@ -31,7 +31,7 @@ pub enum UpscaleMode {
 pub struct Upscale {
     /// Rows and columns of the result.
     pub size: [usize; 2],
-    /// How pixels are found.
+    /// How pixels are computed.
     pub mode: UpscaleMode,
 }
 

@@ -7,7 +7,7 @@ use crate::dims::Dims;
 use crate::error::GraphError;
 use crate::graph::{Graph, ScalarId, Value, ValueId};
 
-/// For each token in turn and each head, with the head's state `S` as the token before left it
+/// For each token in turn and each head, with the head's state `S` after the token before
 /// (Peng et al. 2025; `x070` in the reference implementation):
 /// `S = S diag(w) + (S a) b^T + v k^T`, `y = S r`; computed in f32.
 ///
@@ -18,14 +18,14 @@ use crate::graph::{Graph, ScalarId, Value, ValueId};
 /// - result: dtype of `r`, `[tokens, heads, n]`.
 ///
 /// Tokens from `n_valid` on are padding: they leave the state alone and their results are zeros.
-/// A sequence gives what its tokens give one by one.
+/// A sequence gives the same results as its tokens one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wkv7 {
-    /// How many tokens are valid; all of them without it, or if it is more.
+    /// The number of valid tokens; all are valid if it is `None` or greater.
     pub n_valid: Option<ScalarId>,
 }
 
-/// What recurrent states may be.
+/// Recurrent states.
 pub(super) const STATES: &[DType] = &[DType::F32];
 
 /// The operand index of the state.

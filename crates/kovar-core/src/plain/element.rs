@@ -5,14 +5,14 @@ use half::{bf16, f16};
 use super::minifloat;
 use super::{Bool, F8E4M3, F8E5M2};
 
-/// An element type: how it becomes a number and how a number becomes it.
+/// An element type with its conversions to and from numbers.
 pub(super) trait Element: Sized {
     /// Bytes, little-endian.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
     fn from_bytes(bytes: Self::Bytes) -> Self;
     fn to_bytes(self) -> Self::Bytes;
-    /// To nearest where it is not exact.
+    /// Rounded to nearest if not exact.
     fn to_f64(self) -> f64;
     fn to_f32(self) -> f32;
     /// Towards zero, saturating; 0 of NaN.
@@ -94,8 +94,9 @@ elements! {
         |x: Bool| f32::from(x.0), |x: Bool| x.0.into(), |x| Bool(x != 0.0), |x| Bool(x != 0);
 }
 
-/// A number that any format of at most 24 mantissa bits rounds `value` to as it is: where binary64
-/// has not enough bits, the last one of those kept says whether the others were all zeros.
+/// A number that rounds to the same as `value` in any format of at most 24 mantissa bits: where
+/// binary64 has not enough bits, the last kept bit is set if any of the dropped bits is (round to
+/// odd).
 fn narrowed(value: i64) -> f64 {
     const REST: u64 = (1 << 11) - 1;
     let magnitude = value.unsigned_abs();

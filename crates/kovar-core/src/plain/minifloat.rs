@@ -6,7 +6,7 @@ pub(super) struct Format {
     mantissa_bits: u32,
     /// The bits of the greatest finite number.
     greatest: u32,
-    /// The bits of what is beyond it once rounded.
+    /// The bits of numbers that round to more than that.
     beyond: u32,
     /// The bits of a NaN.
     nan: u32,
@@ -15,7 +15,7 @@ pub(super) struct Format {
 pub(super) const F16: Format = Format::ieee(5, 10);
 pub(super) const BF16: Format = Format::ieee(8, 7);
 pub(super) const F8E5M2: Format = Format::ieee(5, 2);
-/// All exponents are of numbers; only the last mantissa of the last one is NaN.
+/// All exponents are those of numbers; only the last mantissa of the last exponent is NaN.
 pub(super) const F8E4M3: Format = Format {
     exponent_bits: 4,
     mantissa_bits: 3,
@@ -41,9 +41,9 @@ impl Format {
         }
     }
 
-    /// The bits of the number nearest to `value`, of two equally near ones that whose last bit is
-    /// 0. What rounds to more than the greatest number is infinite, or NaN in a format without
-    /// infinities.
+    /// The bits of the number nearest to `value`; of two equally near ones, the one whose last bit
+    /// is 0. A value that rounds to more than the greatest number becomes infinite, or NaN in a
+    /// format without infinities.
     pub(super) fn round(&self, value: f64) -> u32 {
         let sign = u32::from(value.is_sign_negative()) << (self.exponent_bits + self.mantissa_bits);
         if value.is_nan() {

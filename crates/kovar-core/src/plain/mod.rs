@@ -10,10 +10,10 @@
 //! | I8, U8, I16, I32, I64 | integers, Bool | the nearest integer in range |
 //! | Bool | any | 0 is false, everything else true, NaN too |
 //!
-//! Bool as a number is 0 or 1, whatever its byte. F8_E4M3 doesn't saturate, because a weight that
-//! overflows should be seen and not silently be another one; torch and ml_dtypes do the same.
-//! Integers saturate, because wrapped ones are of no use to anybody; torch and numpy leave the
-//! result of floats beyond the range open.
+//! Bool as a number is 0 or 1, whatever its byte. F8_E4M3 does not saturate, because a weight that
+//! overflows should be noticed and not silently change; torch and ml_dtypes do the same. Integers
+//! saturate, because wrapped ones are useless; torch and numpy leave the result of floats beyond
+//! the range open.
 //!
 //! The layouts of the 8-bit floats are those of the OCP 8-bit floating-point specification
 //! (revision 1.0). All elements are little-endian.
@@ -98,12 +98,12 @@ pub fn encode_i64(dtype: DType, values: &[i64], out: &mut [u8]) -> Result<(), Co
     with_element!(dtype, write(values, out, Element::from_i64))
 }
 
-/// Elements of a plain dtype as elements of another one, by the rules of [this module](self). Of
-/// the same dtype the bits are kept.
+/// Elements of a plain dtype as elements of another one, by the rules of [this module](self). A
+/// cast to the same dtype keeps the bits.
 ///
 /// # Errors
-/// [`CodecError::NotPlain`] for block dtypes, [`CodecError::WrongSize`] if `bytes` are no whole
-/// elements or `out` is not as long as as many of them.
+/// [`CodecError::NotPlain`] for block dtypes, [`CodecError::WrongSize`] if `bytes` are not whole
+/// elements or `out` has not the size of the same number of elements.
 pub fn cast(from: DType, bytes: &[u8], to: DType, out: &mut [u8]) -> Result<(), CodecError> {
     let (from_bytes, to_bytes) = (from.block_bytes(), to.block_bytes());
     let elements = bytes.len() / from_bytes;
@@ -134,16 +134,16 @@ pub fn cast(from: DType, bytes: &[u8], to: DType, out: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// The elements of a plain dtype as f32, those that are not to nearest; of `bytes` as long as
-/// `out`.
+/// The elements of a plain dtype as f32, rounded to nearest; `bytes` must have the size of
+/// `out.len()` elements.
 pub(crate) fn decode_f32(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
     with_element!(dtype, read(bytes, out, Element::to_f32))
 }
 
-/// Numbers as elements of a plain dtype; of `out` as long as `values`.
+/// Numbers as elements of a plain dtype; `out` must have the size of `values.len()` elements.
 pub(crate) fn encode_f32(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), CodecError> {
     match dtype {
-        // The same results as by way of f64, sooner.
+        // The same results as through f64, but faster.
         DType::F32 => write(values, out, |x: f32| x),
         DType::F16 => write(values, out, f16::from_f32),
         DType::BF16 => write(values, out, bf16::from_f32),

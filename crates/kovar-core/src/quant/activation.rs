@@ -1,4 +1,4 @@
-//! The 8-bit code of activations in integer matrix products. It is no GGUF type: codes, scales
+//! The 8-bit code of activations in integer matrix products. It is not a GGUF type: codes, scales
 //! and sums lie in three arrays, and scales are f32.
 
 /// Elements that share a scale.
@@ -42,8 +42,8 @@ pub fn block_count(elements: usize) -> usize {
 ///
 /// For each block of 32 elements, `d = max|x| / 127`, `q = round(x / d)` with halves going to the
 /// even neighbour, and `sum` is the sum of the block's codes. All arithmetic is f32, the quotient
-/// is a true division, and codes are held to -127..=127 (a subnormal `d` is coarse enough for
-/// quotients beyond). Where `d` is zero all codes are. The sum lets a product with
+/// is a true division, and codes are clamped to -127..=127 (a subnormal `d` is coarse enough to
+/// give quotients beyond). If `d` is zero, all codes are zero. The sum lets a product with
 /// `d_w * q_w + m_w` or `d_w * (q_w - 8)` add its offset once per block.
 ///
 /// A row whose length is not a multiple of 32 has a shorter last block.

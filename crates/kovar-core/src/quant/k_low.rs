@@ -1,4 +1,4 @@
-//! The 256-element super-blocks of least bits: Q2_K and Q3_K.
+//! The 256-element super-blocks with the fewest bits: Q2_K and Q3_K.
 //!
 //! Both have 16 sub-blocks of 16 elements. Two bits of element `32 g + i` of a half of 128 elements
 //! lie at bit `2 g` of byte `i` of that half's 32 bytes of `qs`.
@@ -48,7 +48,7 @@ pub struct BlockQ3K {
 pub struct PackedScales(pub [u8; 12]);
 
 impl PackedScales {
-    /// The scales with their offset of 32 taken off, each `-32..32`.
+    /// The scales without their offset of 32, each `-32..32`.
     pub fn unpack(&self) -> [i8; 16] {
         let bytes = &self.0;
         std::array::from_fn(|i| {

@@ -1,6 +1,6 @@
 //! The 32-element blocks: Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0.
 //!
-//! Each block has one scale `d`, the `_1` types a minimum `m` besides. The low four bits of
+//! Each block has one scale `d`, the `_1` types also a minimum `m`. The low four bits of
 //! element `i < 16` are the low nibble of `qs[i]`, those of element `16 + i` the high nibble. The
 //! fifth bit of element `i` is bit `i` of the little-endian integer `qh`.
 
@@ -203,8 +203,8 @@ fn affine_codes(values: &[f32; 32], max_code: u8) -> (F16Bytes, F16Bytes, [u8; 3
     (F16Bytes::from_f32(d), F16Bytes::from_f32(min), codes)
 }
 
-/// `1 / d`, 0 for 0; `None` if it is not finite. That is so for scales far below the least f16,
-/// stored as 0 and therefore without an influence of the codes, and for NaN.
+/// `1 / d`, 0 for 0; `None` if it is not finite. That happens for NaN and for scales far below the
+/// least f16, which are stored as 0, so that the codes do not matter.
 fn inverse(d: f32) -> Option<f32> {
     let inverse = if d == 0.0 { 0.0 } else { 1.0 / d };
     inverse.is_finite().then_some(inverse)

@@ -63,7 +63,7 @@ pub struct BlockMXFP4 {
 pub struct PackedScales(pub [u8; 6]);
 
 impl PackedScales {
-    /// The scales with their offset of 32 taken off, each `-32..32`.
+    /// The scales without their offset of 32, each `-32..32`.
     pub fn unpack(&self) -> [i8; 8] {
         let [h0, h1, low @ ..] = self.0;
         let high = u16::from_le_bytes([h0, h1]);
@@ -86,7 +86,7 @@ impl PackedScales {
     }
 }
 
-/// The scale of an MXFP4 block: `2^(e - 128)`, exactly; no exponent stands for a NaN.
+/// The scale of an MXFP4 block: `2^(e - 128)`, exactly; no exponent is a NaN.
 ///
 /// Source: `ggml_e8m0_to_fp32_half` of ggml.
 pub fn e8m0_half(e: u8) -> f32 {
@@ -106,7 +106,7 @@ const NEAREST: [u8; 481] = {
     let mut codes = [0; 481];
     let (mut at, mut code) = (0, 0);
     while at < codes.len() {
-        // Twice the distance to the first level of where the next code begins.
+        // The threshold is twice the distance from the first level to where the next code begins.
         if code < 15 && at as i32 >= IQ4_LEVELS[code] as i32 + IQ4_LEVELS[code + 1] as i32 + 254 {
             code += 1;
         }
@@ -119,7 +119,7 @@ const NEAREST: [u8; 481] = {
 /// The code of the level of IQ4 that is nearest to `q`.
 fn nearest_code(q: f64) -> u8 {
     let first = f64::from(IQ4_LEVELS[0]);
-    // The cast takes what is below zero to zero.
+    // The cast saturates negative numbers at zero.
     let at = ((q - first) * 2.0) as usize;
     NEAREST[at.min(NEAREST.len() - 1)]
 }

@@ -1,9 +1,9 @@
-//! Reference codecs of the element types to and from f32: the plain dtypes (by way of
+//! Reference codecs of the element types to and from f32: the plain dtypes (through
 //! [`plain`]) and the quantised blocks of GGUF.
 //!
 //! They are written for clarity and follow the file layouts bit by bit; the backends have faster
 //! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
-//! whole blocks: a row, a tensor, a file's worth.
+//! whole blocks.
 //!
 //! | dtype | file | elements | bytes | an element is |
 //! |---|---|---|---|---|
@@ -139,8 +139,8 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// - MXFP4 takes the power of two that the OCP specification names, and the nearest levels: finite
 ///   values of at least 2^-125 in magnitude give the same bytes as the `gguf` Python package.
 ///
-/// A block with a NaN or an infinity in it, or whose scale leaves the range of its format, decodes
-/// to non-finite numbers throughout; it is never taken for good data.
+/// A block with a NaN or an infinity, or whose scale is outside the range of its format, decodes
+/// to non-finite numbers throughout, so that it is not mistaken for good data.
 ///
 /// # Errors
 /// [`CodecError::PartialBlock`] if `values` is

@@ -13,7 +13,7 @@ pub(super) struct AffineFit {
     pub min: f64,
 }
 
-/// Most rounds of coding with the best fit and fitting again, as long as it helps.
+/// The most rounds of coding with the best fit and fitting again, while that lowers the error.
 const REFINEMENTS: usize = 4;
 
 /// How far the ladder goes: the grid takes `max_code + offset` steps for the offsets
@@ -23,8 +23,8 @@ fn ladder(reach: f64) -> impl Iterator<Item = f64> {
     (-rungs..=rungs).map(|rung| f64::from(rung) * 0.1)
 }
 
-/// Weights of the squared errors: `rms(x) + |x|`. Large weights of a model matter more, and none
-/// matters so little that its error is unbounded.
+/// Weights of the squared errors: `rms(x) + |x|`. Large weights of a model matter more, and the
+/// error of every weight stays bounded.
 pub(super) fn magnitude_weights<const N: usize>(values: &[f32; N]) -> [f64; N] {
     let square_sum: f64 = values.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let rms = (square_sum / N as f64).sqrt();
@@ -48,7 +48,7 @@ pub(super) fn fit_affine<const N: usize>(
     if best.scale == 0.0 {
         return best;
     }
-    // The codes nearest to a fit; every grid of the ladder is a fit itself.
+    // The nearest codes for a fit; every grid of the ladder is itself a fit.
     let codes_of = |fit: AffineFit| {
         values.map(|x| {
             ((f64::from(x) + fit.min) / fit.scale)

@@ -1,6 +1,6 @@
 //! What the super-blocks of 256 elements have in common: decoding by sub-blocks, and for encoding a
-//! search for each sub-block and the rounding of the sub-blocks' scales (and minima) to multiples of
-//! an f16.
+//! search for each sub-block and the rounding of the sub-blocks' scales (and minima) to multiples
+//! of an f16.
 
 use super::search::{self, AffineFit, magnitude_weights};
 use super::{F16Bytes, largest_magnitude};
@@ -149,7 +149,7 @@ impl<const S: usize> ScaledCodes<S> {
     }
 }
 
-/// `a / b`, 0 where `b` is 0: with a zero scale every code stands for the same number.
+/// `a / b`, 0 if `b` is 0: with a zero scale all codes stand for the same number.
 fn divide(a: f32, b: f32) -> f32 {
     if b == 0.0 { 0.0 } else { a / b }
 }
