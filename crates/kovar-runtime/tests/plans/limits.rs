@@ -1,4 +1,4 @@
-//! What fits the devices, and what does not.
+//! Graphs that fit the devices, and graphs that do not.
 
 use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::{CompileError, Homes, Policy, Session, SessionError, spread};
@@ -9,7 +9,7 @@ use crate::world::{World, agrees, device, without};
 const SIDE: usize = 16;
 const SQUARE: u64 = 4 * (SIDE * SIDE) as u64;
 
-/// `y_i = 2 x_i`, which have nothing to do with each other.
+/// `y_i = 2 x_i`, independent of each other.
 fn independent(n: usize) -> Graph {
     let mut graph = Graph::new();
     for i in 0..n {
