@@ -53,7 +53,7 @@ fn offsets_are_aligned() {
     let memory = section(&planned(&graph, 1 << 20, true).unwrap(), "memory");
     let slots = memory
         .lines()
-        .filter_map(|line| line.split("bytes ").nth(1));
+        .filter_map(|line| line.split(", bytes ").nth(1));
     let slots: Vec<Vec<usize>> = slots
         .map(|slot| slot.split("..").map(|at| at.parse().unwrap()).collect())
         .collect();

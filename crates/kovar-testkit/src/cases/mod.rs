@@ -12,6 +12,7 @@ mod conv_transpose2d;
 mod convolution;
 mod copy;
 mod cumsum;
+mod factors;
 mod gemm;
 mod get_rows;
 mod glu;
