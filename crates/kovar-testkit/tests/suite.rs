@@ -1,5 +1,5 @@
-//! The whole suite on a simulated device, which computes with the oracle: what fails here is a
-//! fault of the harness, the tables or the limits.
+//! The whole suite on a simulated device, which computes with the oracle: a failure here is a fault
+//! of the harness, the tables or the limits.
 
 use kovar_core::backend::{Reason, Support};
 use kovar_testkit::cases::TABLES;

@@ -31,6 +31,7 @@ mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod rope_sweep;
 mod row_scales;
 mod scale;
 mod set_rows;
@@ -171,7 +172,7 @@ fn weights() -> impl Iterator<Item = DType> {
     FLOATS.into_iter().chain(FLOATS_8).chain(QUANTIZED)
 }
 
-/// What is moved and cast, and nothing else.
+/// Dtypes that operations only move and cast.
 const STORED: [DType; 7] = [
     DType::F64,
     DType::I8,

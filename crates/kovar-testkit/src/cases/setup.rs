@@ -1,4 +1,4 @@
-//! What a case puts on a device: a graph of the nodes under test, and what its storages hold.
+//! What a case puts on a device: a graph of the nodes under test, and the contents of its storages.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Op, Operands};
@@ -39,13 +39,13 @@ pub enum Form {
     Contiguous,
     /// After two rows (of the first dimension) that are not part of it, and before another one.
     Offset,
-    /// Each row of the last dimension a part of a longer one.
+    /// Each row of the last dimension is a window of a longer row.
     Gaps,
     /// The two dimensions before the last swapped in memory.
     Permuted,
     /// The last two dimensions swapped in memory.
     Transposed,
-    /// A part of a larger storage along every dimension, with the two before the last swapped.
+    /// A window of a larger storage along every dimension, with the two before the last swapped.
     Window,
     /// The first dimension repeats one element (stride 0). For reading only.
     Repeated,
@@ -76,7 +76,7 @@ impl Form {
         }
     }
 
-    /// Whether a value of this dtype and rank can lie so.
+    /// Whether a value of this dtype and rank can have this form.
     pub fn applies(self, dtype: DType, rank: usize) -> bool {
         match self {
             Form::Contiguous => true,
@@ -111,8 +111,8 @@ impl Target {
     }
 }
 
-/// A graph of the nodes under test and what its storages hold before a run. Bytes that no fill
-/// names are 0xFF, which is NaN in every float dtype and as the scale of a block.
+/// A graph of the nodes under test, and the contents of its storages before a run. Bytes that no
+/// fill covers are 0xFF, which is NaN in every float dtype and as the scale of a block.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The graph.
