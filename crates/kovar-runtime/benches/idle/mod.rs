@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, DeviceKind, DeviceMemory, Fence, Import, MemoryMap, Program,
-    Queue, ReadTicket, Segment, Support, WeightUse,
+    Backend, Buffer, DeviceInfo, DeviceKind, DeviceMemory, Fence, Import, Kernel, MemoryMap,
+    Program, Queue, ReadTicket, Segment, Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::{HostBytes, NodeRef, Storage};
@@ -16,7 +16,7 @@ pub struct Idle(DeviceInfo);
 #[derive(Debug)]
 struct Bytes(usize);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Nodes(usize);
 
 struct Zeros(usize);
@@ -44,6 +44,12 @@ impl DeviceMemory for Bytes {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Kernel for Nodes {
+    fn bind(&self, _: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        Ok(Arc::new(self.clone()))
     }
 }
 
@@ -134,11 +140,7 @@ impl Backend for Idle {
         self.alloc(weight.bytes)
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        _: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
         Ok(Arc::new(Nodes(segment.nodes.len())))
     }
 

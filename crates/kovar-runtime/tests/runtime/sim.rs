@@ -65,6 +65,46 @@ struct SimProgram {
     nodes: Vec<(NodeId, bool)>,
 }
 
+#[derive(Debug)]
+struct SimKernel {
+    device: String,
+    segment: OwnedSegment,
+}
+
+impl Kernel for SimKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        let segment = self.segment.get();
+        let mut touched = std::collections::HashSet::new();
+        let mut nodes = Vec::new();
+        for &id in segment.nodes {
+            let node = segment.graph.node(id).unwrap();
+            for value in node.inputs().chain([node.output()]) {
+                let storage = node.storage_of(value);
+                let bound = memory.get(value.storage);
+                let fits = bound.is_some_and(|b| b.buffer.len() >= b.offset + storage.bytes);
+                if !fits {
+                    return Err(DeviceError::Unbound {
+                        device: self.device.clone(),
+                        storage: storage.name.clone(),
+                    });
+                }
+            }
+            for value in node.inputs() {
+                touched.insert(value.storage);
+            }
+            let output = node.output();
+            let kind = node.storage_of(output).kind;
+            let in_arena = matches!(kind, StorageKind::Temp | StorageKind::Output);
+            nodes.push((id, touched.insert(output.storage) && in_arena));
+        }
+        Ok(Arc::new(SimProgram {
+            graph: segment.graph.clone(),
+            memory: memory.clone(),
+            nodes,
+        }))
+    }
+}
+
 impl Program for SimProgram {
     fn as_any(&self) -> &dyn Any {
         self
@@ -327,38 +367,10 @@ impl Backend for Sim {
         Ok(self.memory(bytes.as_slice().to_vec()))
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
-        let mut touched = std::collections::HashSet::new();
-        let mut nodes = Vec::new();
-        for &id in segment.nodes {
-            let node = segment.graph.node(id).unwrap();
-            for value in node.inputs().chain([node.output()]) {
-                let storage = node.storage_of(value);
-                let bound = memory.get(value.storage);
-                let fits = bound.is_some_and(|b| b.buffer.len() >= b.offset + storage.bytes);
-                if !fits {
-                    return Err(DeviceError::Unbound {
-                        device: self.info.id.clone(),
-                        storage: storage.name.clone(),
-                    });
-                }
-            }
-            for value in node.inputs() {
-                touched.insert(value.storage);
-            }
-            let output = node.output();
-            let kind = node.storage_of(output).kind;
-            let in_arena = matches!(kind, StorageKind::Temp | StorageKind::Output);
-            nodes.push((id, touched.insert(output.storage) && in_arena));
-        }
-        Ok(Arc::new(SimProgram {
-            graph: segment.graph.clone(),
-            memory: memory.clone(),
-            nodes,
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
+        Ok(Arc::new(SimKernel {
+            device: self.info.id.clone(),
+            segment: segment.into(),
         }))
     }
 

@@ -15,8 +15,8 @@ mod queue;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Reason, Segment,
-    Support, WeightUse,
+    Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Reason, Segment, Support,
+    WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -27,7 +27,7 @@ pub use faults::{Call, Fault, FaultKind};
 
 use crate::oracle::Activations;
 use memory::{Contents, Device, SimulatedMemory};
-use program::SimulatedProgram;
+use program::SimulatedKernel;
 use queue::SimulatedQueue;
 
 /// Which nodes a simulated device supports.
@@ -238,11 +238,7 @@ impl Backend for SimulatedDevice {
         self.buffer(&weight.name, contents)
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
         self.device.call(Call::Compile)?;
         for node in segment
             .nodes
@@ -264,9 +260,11 @@ impl Backend for SimulatedDevice {
                 });
             }
         }
-        let program =
-            SimulatedProgram::new(&self.device, segment, memory, self.options.activations)?;
-        Ok(Arc::new(program))
+        Ok(Arc::new(SimulatedKernel {
+            device: self.device.clone(),
+            segment: segment.into(),
+            activations: self.options.activations,
+        }))
     }
 
     fn queue(&self) -> &dyn Queue {

@@ -6,11 +6,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use kovar_core::backend::{Binding, MemoryMap, Program, Segment, SegmentPart};
+use kovar_core::backend::{
+    Binding, Kernel, MemoryMap, OwnedSegment, Program, Segment, SegmentPart,
+};
 use kovar_core::error::DeviceError;
-use kovar_core::fusion::{FusedNodes, Group};
+use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::Op;
-use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
+use kovar_core::{NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
 use crate::oracle::{Activations, OracleError, Output, run_node};
@@ -19,34 +21,32 @@ use crate::tensor::{
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct SimulatedProgram(Arc<Compiled>);
+pub(super) struct SimulatedKernel {
+    pub(super) device: Arc<Device>,
+    pub(super) segment: OwnedSegment,
+    pub(super) activations: Activations,
+}
+
+impl Kernel for SimulatedKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        Ok(Arc::new(SimulatedProgram::new(self.clone(), memory)?))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedProgram(Arc<Bound>);
 
 #[derive(Debug)]
-struct Compiled {
-    device: Arc<Device>,
-    graph: Graph,
-    nodes: Vec<NodeId>,
-    groups: Vec<Group>,
+struct Bound {
+    kernel: SimulatedKernel,
     memory: MemoryMap,
-    activations: Activations,
 }
 
 impl SimulatedProgram {
-    /// Checks that everything the nodes touch is bound to memory of `device`.
-    pub(super) fn new(
-        device: &Arc<Device>,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-        activations: Activations,
-    ) -> Result<Self, DeviceError> {
-        let program = Self(Arc::new(Compiled {
-            device: device.clone(),
-            graph: segment.graph.clone(),
-            nodes: segment.nodes.to_vec(),
-            groups: segment.groups.to_vec(),
-            memory: memory.clone(),
-            activations,
-        }));
+    /// Checks that everything the nodes touch is bound to memory of the device.
+    fn new(kernel: SimulatedKernel, memory: &MemoryMap) -> Result<Self, DeviceError> {
+        let memory = memory.clone();
+        let program = Self(Arc::new(Bound { kernel, memory }));
         for part in program.segment().parts() {
             for (node, link, kept) in program.linked(part) {
                 let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
@@ -56,7 +56,7 @@ impl SimulatedProgram {
                 for value in node.writes().filter(|_| kept) {
                     let (memory, _) = program.bound(node, value)?;
                     if memory.is_prepared() {
-                        return Err(device.foreign("compile"));
+                        return Err(program.device().foreign("bind"));
                     }
                 }
             }
@@ -65,11 +65,11 @@ impl SimulatedProgram {
     }
 
     fn segment(&self) -> Segment<'_> {
-        Segment {
-            graph: &self.0.graph,
-            nodes: &self.0.nodes,
-            groups: &self.0.groups,
-        }
+        self.0.kernel.segment.get()
+    }
+
+    fn device(&self) -> &Arc<Device> {
+        &self.0.kernel.device
     }
 
     /// The nodes of a part of the segment, with the operand that the node before hands over and
@@ -77,7 +77,7 @@ impl SimulatedProgram {
     fn linked<'s>(&'s self, part: SegmentPart<'s>) -> Vec<(NodeRef<'s>, Option<usize>, bool)> {
         match part {
             SegmentPart::Node(id) => {
-                let node = self.0.graph.node(id);
+                let node = self.segment().graph.node(id);
                 node.into_iter().map(|node| (node, None, true)).collect()
             }
             SegmentPart::Group(group) => group.linked().collect(),
@@ -85,7 +85,8 @@ impl SimulatedProgram {
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
-        self.0.nodes.iter().filter_map(|&id| self.0.graph.node(id))
+        let Segment { graph, nodes, .. } = self.segment();
+        nodes.iter().filter_map(|&id| graph.node(id))
     }
 
     /// The memory of a value's storage, and where in it the storage begins.
@@ -96,15 +97,15 @@ impl SimulatedProgram {
     ) -> Result<(&SimulatedMemory, usize), DeviceError> {
         let storage = node.storage_of(value);
         let unbound = || DeviceError::Unbound {
-            device: self.0.device.id.clone(),
+            device: self.device().id.clone(),
             storage: storage.name.clone(),
         };
         let Binding { buffer, offset } = self.0.memory.get(value.storage).ok_or_else(unbound)?;
-        let memory = self.0.device.own(buffer, "compile")?;
+        let memory = self.device().own(buffer, "bind")?;
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
-            return Err(self.0.device.foreign("compile"));
+            return Err(self.device().foreign("bind"));
         }
-        let fits = memory.range("compile", *offset, storage.bytes).is_ok();
+        let fits = memory.range("bind", *offset, storage.bytes).is_ok();
         if fits {
             Ok((memory, *offset))
         } else {
@@ -114,10 +115,10 @@ impl SimulatedProgram {
 
     /// Checks the run-time scalars of a launch.
     pub(super) fn check(&self, device: &Arc<Device>, scalars: &[i32]) -> Result<(), DeviceError> {
-        if !Arc::ptr_eq(device, &self.0.device) {
+        if !Arc::ptr_eq(device, self.device()) {
             return Err(device.foreign("launch"));
         }
-        for (index, scalar) in self.0.graph.scalars().iter().enumerate() {
+        for (index, scalar) in self.segment().graph.scalars().iter().enumerate() {
             let value = scalars.get(index).copied();
             if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
                 return Err(DeviceError::Scalar {
@@ -135,7 +136,7 @@ impl SimulatedProgram {
         for part in self.segment().parts() {
             match part {
                 SegmentPart::Node(id) => {
-                    if let Some(node) = self.0.graph.node(id) {
+                    if let Some(node) = self.segment().graph.node(id) {
                         self.run_node(node, scalars)?;
                     }
                 }
@@ -148,7 +149,7 @@ impl SimulatedProgram {
     /// The graph has been checked, so the oracle has no reason to fail but one of its own.
     fn broken(&self, error: impl Into<OracleError>) -> DeviceError {
         DeviceError::Lost {
-            device: self.0.device.id.clone(),
+            device: self.device().id.clone(),
             reason: error.into().to_string(),
         }
     }
@@ -212,7 +213,8 @@ impl SimulatedProgram {
             let data = memory.read(|bytes| read_value(value, &bytes[offset..end]));
             inputs.push(data.map_err(|error| self.broken(error))?);
         }
-        run_node(node, &inputs, scalars, self.0.activations).map_err(|error| self.broken(error))
+        run_node(node, &inputs, scalars, self.0.kernel.activations)
+            .map_err(|error| self.broken(error))
     }
 
     /// Writes what a node made to memory.
@@ -235,7 +237,7 @@ impl SimulatedProgram {
     /// Copies a value of the output's own dtype bit by bit: encoding blocks anew would change them.
     fn move_units(&self, node: NodeRef<'_>, x: &Value) -> Result<(), DeviceError> {
         let broken = |error: TensorError| DeviceError::Lost {
-            device: self.0.device.id.clone(),
+            device: self.device().id.clone(),
             reason: error.to_string(),
         };
         let (memory, offset) = self.bound(node, x)?;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kovar_core::backend::{
-    Backend, Binding, Buffer, DeviceInfo, Fence, Import, MemoryMap, Program, Queue, ReadTicket,
-    Segment, Support, WeightUse,
+    Backend, Binding, Buffer, DeviceInfo, Fence, Import, Kernel, MemoryMap, Program, Queue,
+    ReadTicket, Segment, Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::{Graph, HostBytes, NodeRef, Storage, Value};
@@ -40,11 +40,29 @@ pub enum PlantedFault {
     AddNoise,
 }
 
+/// The graph and the memory of the last program.
+type Bound = Arc<Mutex<Option<(Graph, MemoryMap)>>>;
+
+#[derive(Debug)]
+struct PlantedKernel {
+    kernel: Arc<dyn Kernel>,
+    graph: Graph,
+    bound: Bound,
+}
+
+impl Kernel for PlantedKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        let program = self.kernel.bind(memory)?;
+        *self.bound.lock().unwrap() = Some((self.graph.clone(), memory.clone()));
+        Ok(program)
+    }
+}
+
 #[derive(Debug)]
 pub struct Planted {
     device: SimulatedDevice,
     fault: PlantedFault,
-    compiled: Mutex<Option<(Graph, MemoryMap)>>,
+    bound: Bound,
     launches: AtomicUsize,
 }
 
@@ -62,7 +80,7 @@ impl Planted {
         Self {
             device,
             fault,
-            compiled: Mutex::default(),
+            bound: Bound::default(),
             launches: AtomicUsize::new(0),
         }
     }
@@ -154,20 +172,19 @@ impl Backend for Planted {
         self.device.prepare(weight, bytes, uses)
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
         let mut graph = segment.graph.clone();
         if self.fault == PlantedFault::AlwaysQuantize {
             graph = with_default_precision(segment.graph);
         }
-        let program = self
+        let kernel = self
             .device
-            .compile(Segment::unfused(&graph, segment.nodes), memory)?;
-        *self.compiled.lock().unwrap() = Some((graph, memory.clone()));
-        Ok(program)
+            .compile(Segment::unfused(&graph, segment.nodes))?;
+        Ok(Arc::new(PlantedKernel {
+            kernel,
+            graph,
+            bound: self.bound.clone(),
+        }))
     }
 
     fn queue(&self) -> &dyn Queue {
@@ -228,8 +245,8 @@ impl Queue for Planted {
             return Ok(());
         }
         self.device.queue().launch(program, scalars)?;
-        let compiled = self.compiled.lock().unwrap();
-        let (graph, memory) = compiled.as_ref().unwrap();
+        let bound = self.bound.lock().unwrap();
+        let (graph, memory) = bound.as_ref().unwrap();
         self.tamper(graph, memory)
     }
 
