@@ -274,6 +274,35 @@ pub struct Segment<'g> {
     pub groups: &'g [Group],
 }
 
+/// A segment with its own data, for a [`Kernel`] to keep.
+#[derive(Clone, Debug)]
+pub struct OwnedSegment {
+    graph: Graph,
+    nodes: Vec<NodeId>,
+    groups: Vec<Group>,
+}
+
+impl OwnedSegment {
+    /// The segment.
+    pub fn get(&self) -> Segment<'_> {
+        Segment {
+            graph: &self.graph,
+            nodes: &self.nodes,
+            groups: &self.groups,
+        }
+    }
+}
+
+impl From<Segment<'_>> for OwnedSegment {
+    fn from(segment: Segment<'_>) -> Self {
+        Self {
+            graph: segment.graph.clone(),
+            nodes: segment.nodes.to_vec(),
+            groups: segment.groups.to_vec(),
+        }
+    }
+}
+
 /// What one kernel of a segment runs.
 #[derive(Clone, Copy, Debug)]
 pub enum SegmentPart<'g> {
@@ -325,7 +354,19 @@ impl<'g> Segment<'g> {
     }
 }
 
-/// A compiled segment. It holds on to all memory that it uses.
+/// A compiled segment that is not bound to memory. It does not borrow the segment.
+pub trait Kernel: Send + Sync + fmt::Debug {
+    /// Makes a program that works on the memory that the segment's storages are bound to in
+    /// `memory`. Results that a group does not keep need no binding. Programs of one kernel are
+    /// independent of each other.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unbound`], [`DeviceError::Foreign`] or [`DeviceError::Aliased`] if the
+    /// segment cannot run on this memory; otherwise errors of the device.
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError>;
+}
+
+/// A compiled segment bound to memory. It holds on to all memory that it uses.
 pub trait Program: Any + Send + Sync + fmt::Debug {
     /// For the backend to find its own type again.
     fn as_any(&self) -> &dyn Any;
@@ -489,13 +530,12 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
         true
     }
 
-    /// Compiles nodes whose storages are bound in `memory`; those of results that a group does not
-    /// keep need not be.
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError>;
+    /// Compiles nodes: does all work that does not depend on the memory that they run on.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] for a node or a group without a kernel; otherwise errors of
+    /// the device.
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError>;
 
     /// The device's queue.
     fn queue(&self) -> &dyn Queue;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::DType;
 use crate::dims::Dims;
@@ -150,13 +151,14 @@ pub struct Scalar {
 }
 
 /// Operations in program order, as plain data. Nodes only ever refer to values made before them.
+/// A clone is cheap: it shares the data until one of the two changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
-    storages: Vec<Storage>,
-    values: Vec<Value>,
-    nodes: Vec<Node>,
-    scalars: Vec<Scalar>,
-    names: HashMap<(&'static str, String), StorageId>,
+    storages: Arc<Vec<Storage>>,
+    values: Arc<Vec<Value>>,
+    nodes: Arc<Vec<Node>>,
+    scalars: Arc<Vec<Scalar>>,
+    names: Arc<HashMap<(&'static str, String), StorageId>>,
 }
 
 /// A node together with its graph.
@@ -299,7 +301,10 @@ impl Graph {
     pub fn whole(&self, kind: StorageKind, name: &str) -> Option<ValueId> {
         let storage = self.storage_named(kind, name)?;
         // Every storage has a value, so the first one of this has no lower index.
-        let mut values = self.value_ids().zip(&self.values).skip(storage.index());
+        let mut values = self
+            .value_ids()
+            .zip(self.values.iter())
+            .skip(storage.index());
         Some(values.find(|(_, value)| value.storage == storage)?.0)
     }
 
@@ -356,7 +361,7 @@ impl Graph {
             });
         }
         self.register(StorageKind::Output, name, id)?;
-        let storage = &mut self.storages[id.index()];
+        let storage = &mut Arc::make_mut(&mut self.storages)[id.index()];
         storage.kind = StorageKind::Output;
         storage.name = name.to_owned();
         Ok(())
@@ -376,7 +381,7 @@ impl Graph {
                 max,
             });
         }
-        self.scalars.push(Scalar {
+        Arc::make_mut(&mut self.scalars).push(Scalar {
             name: name.to_owned(),
             max,
         });
@@ -392,7 +397,7 @@ impl Graph {
     ) -> Result<ValueId, GraphError> {
         self.register(kind, name, StorageId::at(self.storages.len()))?;
         self.add_storage(kind, name, dtype, dims).inspect_err(|_| {
-            self.names.remove(&(kind.name(), name.to_owned()));
+            Arc::make_mut(&mut self.names).remove(&(kind.name(), name.to_owned()));
         })
     }
 
@@ -404,7 +409,7 @@ impl Graph {
                 kind: kind.name(),
             });
         }
-        self.names.insert(key, id);
+        Arc::make_mut(&mut self.names).insert(key, id);
         Ok(())
     }
 
@@ -430,7 +435,7 @@ impl Graph {
             .bytes_for(layout.elements())
             .filter(|&bytes| isize::try_from(bytes).is_ok())
             .ok_or_else(|| fail("too many bytes"))?;
-        self.storages.push(Storage {
+        Arc::make_mut(&mut self.storages).push(Storage {
             name: name.to_owned(),
             kind,
             dtype,
@@ -445,7 +450,7 @@ impl Graph {
     }
 
     fn add_value(&mut self, value: Value) -> ValueId {
-        self.values.push(value);
+        Arc::make_mut(&mut self.values).push(value);
         ValueId::at(self.values.len() - 1)
     }
 
@@ -455,7 +460,7 @@ impl Graph {
         self.check_updates(&op, inputs, None)?;
         let name = format!("{}.{}", op.name(), self.nodes.len());
         let output = self.add_storage(StorageKind::Temp, &name, spec.dtype, &spec.dims)?;
-        self.nodes.push(Node {
+        Arc::make_mut(&mut self.nodes).push(Node {
             op,
             inputs: inputs.to_vec(),
             output,
@@ -501,7 +506,7 @@ impl Graph {
                 });
             }
         }
-        self.nodes.push(Node {
+        Arc::make_mut(&mut self.nodes).push(Node {
             op,
             inputs: inputs.to_vec(),
             output: destination,

@@ -51,6 +51,6 @@ fn causal(bencher: Bencher<'_, '_>, shape: (usize, usize, usize, usize, usize)) 
     }
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let segment = Segment::unfused(&graph, &nodes);
-    let program = backend.compile(segment, &memory).unwrap();
+    let program = backend.compile(segment).unwrap().bind(&memory).unwrap();
     bencher.bench_local(|| backend.queue().launch(&*program, &[]).unwrap());
 }

@@ -112,7 +112,7 @@ fn program(
         .parts()
         .filter(|part| matches!(part, SegmentPart::Group(_)));
     assert_eq!(fused.count(), groups.len());
-    backend.compile(segment, memory).unwrap()
+    backend.compile(segment).unwrap().bind(memory).unwrap()
 }
 
 fn bind(backend: &CpuBackend, graph: &Graph) -> MemoryMap {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Reason, Segment,
-    Support, WeightUse,
+    Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Reason, Segment, Support,
+    WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -19,7 +19,7 @@ use crate::ops;
 use crate::pack::PackedLayout;
 use crate::pool::{PoolError, ThreadPool};
 use crate::product;
-use crate::program::CpuProgram;
+use crate::program::CpuKernel;
 use crate::queue::CpuQueue;
 use crate::scratch::SharedScratch;
 use crate::simd::SimdLevel;
@@ -273,13 +273,8 @@ impl Backend for CpuBackend {
         ops::scratch_bytes(node, self.shared.pool.n_threads())
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
-        let program = CpuProgram::compile(&self.shared, segment, memory)?;
-        Ok(Arc::new(program))
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
+        Ok(Arc::new(CpuKernel::new(&self.shared, segment)?))
     }
 
     fn queue(&self) -> &dyn Queue {

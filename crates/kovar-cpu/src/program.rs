@@ -1,13 +1,15 @@
 //! Compiled segments: kernels with their operands resolved to addresses.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Buffer, MemoryMap, Program, Reason, Segment, SegmentPart, Support};
+use kovar_core::backend::{
+    self, Buffer, MemoryMap, OwnedSegment, Program, Reason, Segment, SegmentPart, Support,
+};
 use kovar_core::error::DeviceError;
-use kovar_core::{DType, Layout, NodeRef, ScalarId, Value};
+use kovar_core::{DType, Layout, NodeRef, ScalarId, StorageId, Value};
 
 use crate::backend::Shared;
 use crate::memory::{CpuMemory, PreparedWeight};
@@ -156,7 +158,7 @@ impl<'a> Resolver<'a> {
         let memory = self.bound(node, value)?;
         let (bytes, _) = memory
             .writable()
-            .ok_or_else(|| self.shared.foreign("compile"))?;
+            .ok_or_else(|| self.shared.foreign("bind"))?;
         let offset = self.offset(value);
         if !offset.is_multiple_of(size_of::<f32>()) {
             return Err(self.unbound(node, value));
@@ -185,7 +187,7 @@ impl<'a> Resolver<'a> {
     fn bound(&self, node: NodeRef<'_>, value: &Value) -> Result<&'a CpuMemory, DeviceError> {
         let unbound = || self.unbound(node, value);
         let binding = self.memory.get(value.storage).ok_or_else(unbound)?;
-        let memory = self.shared.memory(&binding.buffer, "compile")?;
+        let memory = self.shared.memory(&binding.buffer, "bind")?;
         let end = binding.offset.checked_add(node.storage_of(value).bytes);
         end.filter(|&end| end <= memory.bytes().1)
             .ok_or_else(unbound)?;
@@ -200,43 +202,52 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A compiled segment.
-pub(crate) struct CpuProgram {
-    kernels: Vec<Box<dyn Kernel>>,
-    names: Vec<&'static str>,
-    scratch: Arc<Scratch>,
-    /// By how much the device's scratch memory grew for this program.
-    own_bytes: usize,
-    max_scalars: Vec<i32>,
-    /// Keeps alive what the kernels point to.
-    _buffers: Vec<Buffer>,
+/// A compiled segment. Kernels are ordinary functions that need no translation; which of them run
+/// and with what addresses follows from the memory, above all from the form of the weights.
+pub(crate) struct CpuKernel {
     shared: Arc<Shared>,
+    segment: OwnedSegment,
+    /// The storages that the nodes read or write.
+    storages: BTreeSet<StorageId>,
+    max_scalars: Arc<[i32]>,
 }
 
-impl CpuProgram {
-    pub(crate) fn compile(
-        shared: &Arc<Shared>,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Self, DeviceError> {
-        let graph = segment.graph;
-        let resolver = Resolver { shared, memory };
-        let nodes = segment
-            .nodes
-            .iter()
-            .map(|&id| graph.node(id).ok_or_else(|| shared.foreign("compile")))
-            .collect::<Result<Vec<_>, _>>()?;
-        for &node in &nodes {
+impl CpuKernel {
+    pub(crate) fn new(shared: &Arc<Shared>, segment: Segment<'_>) -> Result<Self, DeviceError> {
+        let mut storages = BTreeSet::new();
+        for &id in segment.nodes {
+            let node = segment.graph.node(id);
+            let node = node.ok_or_else(|| shared.foreign("compile"))?;
             if let Support::No(reason) = ops::supports(node) {
                 return Err(shared.unsupported(reason));
             }
+            storages.extend(node.inputs().map(|value| value.storage));
+            storages.insert(node.output().storage);
         }
-        let mut kernels = Vec::with_capacity(nodes.len());
-        let mut names = Vec::with_capacity(nodes.len());
-        let mut single: Vec<NodeRef<'_>> = Vec::with_capacity(nodes.len());
+        for group in segment.groups {
+            if let Support::No(reason) = ops::fused::fuses(&segment.group(group)) {
+                return Err(shared.unsupported(reason));
+            }
+        }
+        let scalars = segment.graph.scalars().iter();
+        Ok(Self {
+            shared: shared.clone(),
+            storages,
+            max_scalars: scalars.map(|scalar| scalar.max).collect(),
+            segment: segment.into(),
+        })
+    }
+
+    fn program(&self, memory: &MemoryMap) -> Result<CpuProgram, DeviceError> {
+        let (shared, segment) = (&self.shared, self.segment.get());
+        let resolver = Resolver { shared, memory };
+        let mut kernels = Vec::with_capacity(segment.nodes.len());
+        let mut names = Vec::with_capacity(segment.nodes.len());
+        let mut single: Vec<NodeRef<'_>> = Vec::with_capacity(segment.nodes.len());
         for part in segment.parts().map(Some).chain([None]) {
             if let Some(SegmentPart::Node(id)) = part {
-                let node = graph.node(id).ok_or_else(|| shared.foreign("compile"))?;
+                let node = segment.graph.node(id);
+                let node = node.ok_or_else(|| shared.foreign("bind"))?;
                 memory.check_apart(node, node.inputs(), &shared.info.id)?;
                 single.push(node);
                 continue;
@@ -259,28 +270,50 @@ impl CpuProgram {
             }
         }
         let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes()).max();
-        let used: HashSet<_> = nodes
-            .iter()
-            .flat_map(|node| node.inputs().chain([node.output()]))
-            .map(|value| value.storage)
-            .collect();
         let scratch = scratch.unwrap_or(0);
         let refused = |_| shared.out_of_memory("scratch memory", scratch);
         let (scratch, own_bytes) = shared.scratch.at_least(scratch).map_err(refused)?;
-        Ok(Self {
+        let bindings = self.storages.iter().filter_map(|&id| memory.get(id));
+        Ok(CpuProgram {
             kernels,
             names,
             scratch,
             own_bytes,
-            max_scalars: graph.scalars().iter().map(|scalar| scalar.max).collect(),
-            _buffers: used
-                .into_iter()
-                .filter_map(|storage| Some(memory.get(storage)?.buffer.clone()))
-                .collect(),
+            max_scalars: self.max_scalars.clone(),
+            _buffers: bindings.map(|binding| binding.buffer.clone()).collect(),
             shared: shared.clone(),
         })
     }
+}
 
+impl backend::Kernel for CpuKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        Ok(Arc::new(self.program(memory)?))
+    }
+}
+
+impl fmt::Debug for CpuKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuKernel")
+            .field("nodes", &self.segment.get().nodes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A kernel bound to memory.
+pub(crate) struct CpuProgram {
+    kernels: Vec<Box<dyn Kernel>>,
+    names: Vec<&'static str>,
+    scratch: Arc<Scratch>,
+    /// By how much the device's scratch memory grew for this program.
+    own_bytes: usize,
+    max_scalars: Arc<[i32]>,
+    /// Keeps alive what the kernels point to.
+    _buffers: Vec<Buffer>,
+    shared: Arc<Shared>,
+}
+
+impl CpuProgram {
     /// Whether the program was compiled for this device.
     pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared)

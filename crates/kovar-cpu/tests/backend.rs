@@ -22,7 +22,7 @@ fn compile(
 ) -> Result<Arc<dyn Program>, DeviceError> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let segment = Segment::unfused(graph, &nodes);
-    backend.compile(segment, memory)
+    backend.compile(segment)?.bind(memory)
 }
 
 /// Binds every storage that has none to memory of its own.
@@ -50,6 +50,41 @@ fn bytes(values: &[f32]) -> Vec<u8> {
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect()
+}
+
+#[test]
+fn a_kernel_bound_twice_gives_two_programs() {
+    let backend = backend();
+    let (kernel, [w, x, y]) = {
+        let mut graph = Graph::new();
+        let w = graph.weight("w", DType::F32, &[2, 3]).unwrap();
+        let x = graph.input("x", DType::F32, &[1, 3]).unwrap();
+        let y = graph.matmul(w, x).unwrap();
+        let nodes: Vec<NodeId> = graph.node_ids().collect();
+        let segment = Segment::unfused(&graph, &nodes);
+        let storages = [w, x, y].map(|value| storage(&graph, value));
+        (backend.compile(segment).unwrap(), storages)
+    };
+    let queue = backend.queue();
+    let bound = |x_values: &[f32]| {
+        let mut memory = MemoryMap::new();
+        let buffers = [24, 12, 8].map(|bytes| backend.alloc(bytes).unwrap());
+        let weights = bytes(&[1.0, 2.0, 3.0, -1.0, 0.5, 0.0]);
+        queue.write(&buffers[0], 0, &weights).unwrap();
+        queue.write(&buffers[1], 0, &bytes(x_values)).unwrap();
+        for (id, buffer) in [w, x, y].into_iter().zip(buffers.clone()) {
+            memory.bind(id, Binding { buffer, offset: 0 });
+        }
+        let [_, _, y] = buffers;
+        (kernel.bind(&memory).unwrap(), y)
+    };
+    let (first, first_y) = bound(&[1.0, 1.0, 1.0]);
+    let (second, second_y) = bound(&[2.0, 0.0, 1.0]);
+    queue.launch(second.as_ref(), &[]).unwrap();
+    queue.launch(first.as_ref(), &[]).unwrap();
+    let result = |y| floats(&queue.read(y, 0, 8).unwrap().wait().unwrap());
+    assert_eq!(result(&first_y), [6.0, -0.5]);
+    assert_eq!(result(&second_y), [5.0, -2.0]);
 }
 
 #[test]

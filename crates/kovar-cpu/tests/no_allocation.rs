@@ -256,7 +256,7 @@ fn neither_a_program_nor_a_plan_allocates_when_it_runs() {
             let (memory, buffers) = bind(&backend, &graph);
             let nodes: Vec<NodeId> = graph.node_ids().collect();
             let segment = Segment::unfused(&graph, &nodes);
-            let program = backend.compile(segment, &memory).unwrap();
+            let program = backend.compile(segment).unwrap().bind(&memory).unwrap();
             let queue = backend.queue();
             let (_, buffer) = buffers.last().unwrap();
             let mut bytes = vec![0; buffer.len()];

@@ -54,7 +54,7 @@ fn in_chunks(
     };
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let segment = Segment::unfused(&graph, &nodes);
-    let program = backend.compile(segment, &memory).unwrap();
+    let program = backend.compile(segment).unwrap().bind(&memory).unwrap();
     let queue = backend.queue();
     let (kept, result) = (
         of(StorageKind::State, "state"),

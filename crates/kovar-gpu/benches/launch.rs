@@ -35,7 +35,10 @@ fn program(backend: &GpuBackend, times: usize) -> (Buffer, Arc<dyn Program>) {
     memory.bind(graph.value(x).unwrap().storage, binding);
     let nodes: Vec<_> = graph.node_ids().collect();
     let segment = Segment::unfused(&graph, &nodes);
-    (buffer, backend.compile(segment, &memory).unwrap())
+    (
+        buffer,
+        backend.compile(segment).unwrap().bind(&memory).unwrap(),
+    )
 }
 
 #[divan::bench(name = "gpu0/launch/record", args = DISPATCHES, sample_count = 30, sample_size = 1)]

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, DeviceKind, Import, MemoryMap, Program, Queue, Segment, Support,
-    WeightUse,
+    Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Segment, Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
-use kovar_core::{HostBytes, NodeRef, Storage};
+use kovar_core::{Graph, HostBytes, NodeRef, Storage, StorageId};
 
 use crate::adapters::{self, AdapterInfo, Opened};
 use crate::kernel::Features;
@@ -18,7 +17,7 @@ use crate::memory::GpuMemory;
 use crate::ops;
 use crate::pipelines::Pipelines;
 use crate::profile::Profile;
-use crate::program::GpuProgram;
+use crate::program::GpuKernel;
 use crate::queue::{Engine, Failure, GpuQueue, QueueOptions, Told};
 use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 
@@ -185,6 +184,17 @@ impl Shared {
         DeviceError::Foreign {
             device: self.info.id.clone(),
             what,
+        }
+    }
+
+    /// The error for a storage without memory that a kernel can use.
+    pub(crate) fn unbound(&self, graph: &Graph, storage: StorageId) -> DeviceError {
+        let storage = graph.storages().get(storage.index());
+        DeviceError::Unbound {
+            device: self.info.id.clone(),
+            storage: storage
+                .map(|storage| storage.name.clone())
+                .unwrap_or_default(),
         }
     }
 
@@ -542,16 +552,8 @@ impl Backend for GpuBackend {
         self.shared.engine.readback_bytes()
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
-        Ok(Arc::new(GpuProgram::compile(
-            &self.shared,
-            segment,
-            memory,
-        )?))
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
+        Ok(Arc::new(GpuKernel::new(&self.shared, segment)?))
     }
 
     fn queue(&self) -> &dyn Queue {

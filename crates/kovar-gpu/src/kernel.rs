@@ -17,6 +17,14 @@ pub(crate) struct Kernel {
     pub bindings: &'static [Access],
 }
 
+impl Kernel {
+    /// The bindings that are operands.
+    pub fn n_operands(&self) -> usize {
+        let bindings = self.bindings.iter();
+        bindings.filter(|access| access.is_operand()).count()
+    }
+}
+
 /// What a kernel does with a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {

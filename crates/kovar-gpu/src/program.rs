@@ -1,21 +1,23 @@
 //! Compiled segments: dispatches with their pipelines and bind groups.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Buffer, MemoryMap, Program, Segment};
+use kovar_core::backend::{self, Binding, Buffer, MemoryMap, OwnedSegment, Program, Segment};
 use kovar_core::error::DeviceError;
-use kovar_core::{NodeRef, Value};
+use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
 use crate::backend::{Shared, estimate};
-use crate::kernel::{Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
+use crate::kernel::{self, Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
+use crate::memory::GpuMemory;
 use crate::ops;
 use crate::pipelines::Key;
 use crate::queue::Launch;
 use crate::scratch;
-use crate::seam::{self, BindGroup, BufferRange, BufferUse, Pipeline};
-use crate::view::Operand;
+use crate::seam::{self, BindGroup, BufferRange, BufferUse, Pipeline, SeamError};
+use crate::view::{Operand, Place};
 
 /// A dispatch made ready.
 pub(crate) struct Step {
@@ -32,47 +34,239 @@ pub(crate) struct Step {
     pub nanoseconds: f64,
 }
 
-/// A dispatch with its node and its estimated time.
+/// A dispatch that is not bound to memory.
 struct Planned {
     dispatch: Dispatch,
     op: &'static str,
     node: usize,
     nanoseconds: f64,
+    /// By operand, whether the pipeline binds it read-only.
+    read_only: Vec<bool>,
 }
 
 /// A compiled segment.
-pub(crate) struct GpuProgram {
+pub(crate) struct GpuKernel {
     shared: Arc<Shared>,
-    ready: Ready,
-    kernels: Vec<&'static str>,
+    segment: OwnedSegment,
+    /// For storages that begin at multiples of the binding alignment.
+    plan: Plan,
     /// The largest values of the run-time scalars.
-    max_scalars: Vec<i32>,
-    /// Keeps the operands alive.
-    _buffers: Vec<Buffer>,
+    max_scalars: Arc<[i32]>,
 }
 
-impl GpuProgram {
-    pub(crate) fn compile(
-        shared: &Arc<Shared>,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Self, DeviceError> {
-        let resolver = Resolver { shared, memory };
-        let mut dispatches = Vec::new();
-        let mut kernels = Vec::new();
-        let mut buffers: Vec<Buffer> = Vec::new();
-        for &id in segment.nodes {
-            let Some(node) = segment.graph.node(id) else {
+/// A storage's memory.
+struct Bound<'m> {
+    buffer: &'m Buffer,
+    memory: &'m GpuMemory,
+    /// The storage's first byte in the device's buffer.
+    start: u64,
+}
+
+impl GpuKernel {
+    pub(crate) fn new(shared: &Arc<Shared>, segment: Segment<'_>) -> Result<Self, DeviceError> {
+        let scalars = segment.graph.scalars().iter();
+        Ok(Self {
+            shared: shared.clone(),
+            plan: Plan::new(shared, segment, &|_| 0)?,
+            max_scalars: scalars.map(|scalar| scalar.max).collect(),
+            segment: segment.into(),
+        })
+    }
+
+    /// The memory of all storages that dispatches use.
+    fn resolve<'m>(
+        &self,
+        memory: &'m MemoryMap,
+    ) -> Result<HashMap<StorageId, Bound<'m>>, DeviceError> {
+        let (shared, graph) = (&self.shared, self.segment.get().graph);
+        let mut bound = HashMap::new();
+        let operands = self.plan.dispatches.iter();
+        for operand in operands.flat_map(|planned| &planned.dispatch.operands) {
+            let Place::Storage(id) = operand.place else {
                 continue;
             };
+            if bound.contains_key(&id) {
+                continue;
+            }
+            let unbound = || shared.unbound(graph, id);
+            let Binding { buffer, offset } = memory.get(id).ok_or_else(unbound)?;
+            let memory = shared.memory(buffer, "bind")?;
+            let bytes = graph
+                .storages()
+                .get(id.index())
+                .map(|storage| storage.bytes);
+            let end = bytes.and_then(|bytes| offset.checked_add(bytes));
+            end.filter(|&end| end <= memory.len).ok_or_else(unbound)?;
+            // Elements of a kernel's arrays lie at multiples of their size.
+            if !offset.is_multiple_of(shared.info.alignment) {
+                return Err(unbound());
+            }
+            let start = memory.start + *offset as u64;
+            let of_storage = Bound {
+                buffer,
+                memory,
+                start,
+            };
+            bound.insert(id, of_storage);
+        }
+        Ok(bound)
+    }
+
+    fn program(&self, memory: &MemoryMap) -> Result<GpuProgram, DeviceError> {
+        let (shared, segment) = (&self.shared, self.segment.get());
+        let bound = self.resolve(memory)?;
+        for node in segment
+            .nodes
+            .iter()
+            .filter_map(|&id| segment.graph.node(id))
+        {
             memory.check_apart(node, node.inputs(), &shared.info.id)?;
-            for value in node.inputs().chain([node.output()]) {
-                if let Some(binding) = memory.get(value.storage)
-                    && !buffers.iter().any(|buffer| buffer.is(&binding.buffer))
-                {
-                    buffers.push(binding.buffer.clone());
+            for value in node.writes() {
+                let bound = bound.get(&value.storage);
+                if bound.is_some_and(|bound| !bound.memory.writable) {
+                    return Err(shared.unbound(segment.graph, value.storage));
                 }
             }
+        }
+        let device = shared.device.as_ref();
+        let alignment = device.caps().binding_alignment;
+        let skew = |id| bound.get(&id).map_or(0, |bound| bound.start % alignment);
+        let replanned;
+        // Imported host memory begins anywhere.
+        let plan = if bound.keys().all(|&id| skew(id) == 0) {
+            &self.plan
+        } else {
+            replanned = Plan::new(shared, segment, &skew)?;
+            &replanned
+        };
+        let failed = |error| shared.failed("a program", error);
+        let buffer = |bytes, usage| device.create_buffer(bytes, usage).map_err(failed);
+        let mut own_bytes = plan.params_bytes;
+        let mut own = |bytes: u64, usage| {
+            own_bytes += bytes as usize;
+            (bytes > 0).then(|| buffer(bytes, usage)).transpose()
+        };
+        let scratch = own(plan.scratch_bytes, BufferUse::Storage)?;
+        let scalars = own(plan.scalar_bytes, BufferUse::Scalars)?;
+        let range = |operand: &Operand| {
+            let (bytes, _) = operand.binding(alignment);
+            let (buffer, start) = match operand.place {
+                Place::Scratch => (scratch.as_ref()?, 0),
+                Place::Storage(id) => {
+                    let bound = bound.get(&id)?;
+                    (&bound.memory.buffer, bound.start - operand.skew)
+                }
+            };
+            Some(BufferRange {
+                buffer: buffer.clone(),
+                bytes: start + bytes.start..start + bytes.end,
+            })
+        };
+        let mut steps = Vec::with_capacity(plan.dispatches.len());
+        let dispatches = plan.dispatches.iter().zip(&plan.pipelines);
+        for ((planned, pipeline), params) in dispatches.zip(&plan.params) {
+            let dispatch = &planned.dispatch;
+            let kernel = dispatch.kernel;
+            let operands = dispatch.operands.iter().map(range);
+            let operands = operands.collect::<Option<Vec<_>>>();
+            let operands = operands.filter(|operands| operands.len() == kernel.n_operands());
+            let operands = operands.ok_or_else(|| {
+                failed(SeamError::Invalid {
+                    what: format!("kernel {}", kernel.entry),
+                    message: "too few operands".to_owned(),
+                })
+            })?;
+            // Storages that the plan takes to lie in different buffers may share one.
+            let shares = |a: usize, b: usize| Arc::ptr_eq(&operands[a].buffer, &operands[b].buffer);
+            let read_only = read_only(kernel, shares);
+            let both = planned.read_only.iter().zip(&read_only);
+            let pipeline = if both.clone().all(|(planned, now)| !planned || *now) {
+                pipeline.clone()
+            } else {
+                let read_only: Vec<bool> = both.map(|(planned, now)| *planned && *now).collect();
+                let key = Key::of(device, dispatch, &read_only).map_err(failed)?;
+                let pipelines = shared.pipelines.all(device, &[key]).map_err(failed)?;
+                pipelines.first().unwrap_or(pipeline).clone()
+            };
+            let mut operands = operands.into_iter();
+            let ranges = kernel.bindings.iter().filter_map(|access| match access {
+                Access::Scalars | Access::UniformScalars => {
+                    let buffer = scalars.clone()?;
+                    let bytes = match access {
+                        Access::Scalars => 0..buffer.len(),
+                        _ => 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
+                    };
+                    Some(BufferRange { buffer, bytes })
+                }
+                Access::Read | Access::Write => operands.next(),
+            });
+            let ranges: Vec<_> = std::iter::once(params.clone()).chain(ranges).collect();
+            let bindings = device.create_bind_group(&pipeline, &ranges);
+            steps.push(Step {
+                bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
+                pipeline,
+                workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
+                op: planned.op,
+                kernel: kernel.entry,
+                node: planned.node,
+                nanoseconds: planned.nanoseconds,
+            });
+        }
+        Ok(GpuProgram {
+            shared: shared.clone(),
+            steps,
+            scalars,
+            own_bytes,
+            kernels: plan.kernels.clone(),
+            max_scalars: self.max_scalars.clone(),
+            _buffers: bound.values().map(|bound| bound.buffer.clone()).collect(),
+        })
+    }
+}
+
+impl backend::Kernel for GpuKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        Ok(Arc::new(self.program(memory)?))
+    }
+}
+
+impl fmt::Debug for GpuKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GpuKernel")
+            .field("device", &self.shared.info.id)
+            .field("kernels", &self.plan.kernels)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What programs of a segment share.
+struct Plan {
+    dispatches: Vec<Planned>,
+    /// By dispatch.
+    pipelines: Vec<Arc<dyn Pipeline>>,
+    /// By dispatch, its parameters.
+    params: Vec<BufferRange>,
+    params_bytes: usize,
+    /// The first kernel of each node.
+    kernels: Vec<&'static str>,
+    scratch_bytes: u64,
+    /// The size of the buffer of run-time scalars; 0 if no kernel reads any.
+    scalar_bytes: u64,
+}
+
+impl Plan {
+    /// Plans the nodes and makes pipelines and parameters. `skew` gives the bytes from a multiple
+    /// of the binding alignment to a storage's first byte.
+    fn new(
+        shared: &Shared,
+        segment: Segment<'_>,
+        skew: &dyn Fn(StorageId) -> u64,
+    ) -> Result<Self, DeviceError> {
+        let graph = segment.graph;
+        let resolver = Resolver { shared, skew };
+        let mut dispatches = Vec::new();
+        let mut kernels = Vec::new();
+        for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
             let planned = ops::plan(&resolver, node)?;
             kernels.push(
                 planned
@@ -81,27 +275,125 @@ impl GpuProgram {
             );
             let nanoseconds = estimate(node) / planned.len().max(1) as f64;
             dispatches.extend(planned.into_iter().map(|dispatch| Planned {
+                read_only: read_only(dispatch.kernel, |a, b| {
+                    let places = [a, b].map(|i| dispatch.operands.get(i).map(|o| o.place));
+                    may_share(graph, places)
+                }),
                 dispatch,
                 op: node.op().name(),
                 node: kernels.len() - 1,
                 nanoseconds,
             }));
         }
-        let max_scalars: Vec<i32> = segment.graph.scalars().iter().map(|s| s.max).collect();
-        let all = dispatches.iter_mut().map(|planned| &mut planned.dispatch);
-        let scratch_bytes = scratch::place(shared.device.as_ref(), all)
-            .map_err(|error| shared.failed("a program", error))?;
-        let mut ready = Ready::new(shared, &dispatches, max_scalars.len())?;
-        ready.own_bytes += scratch_bytes;
+        let device = shared.device.as_ref();
+        let failed = |error| shared.failed("a program", error);
+        let key = |planned: &Planned| Key::of(device, &planned.dispatch, &planned.read_only);
+        let keys = dispatches.iter().map(key).collect::<Result<Vec<_>, _>>();
+        let pipelines = keys.and_then(|keys| shared.pipelines.all(device, &keys));
+        let params = dispatches
+            .iter()
+            .map(|planned| planned.dispatch.params.as_slice());
+        let (params, params_bytes) = write_params(shared, params)?;
+        let reads_scalars = dispatches.iter().any(|planned| {
+            let kernel = planned.dispatch.kernel;
+            kernel.n_operands() < kernel.bindings.len()
+        });
+        let n_scalars = graph.scalars().len().max(MAX_UNIFORM_SCALARS);
         Ok(Self {
-            shared: shared.clone(),
-            ready,
+            pipelines: pipelines.map_err(failed)?,
+            params,
+            params_bytes,
             kernels,
-            max_scalars,
-            _buffers: buffers,
+            scratch_bytes: scratch::bytes(dispatches.iter().map(|planned| &planned.dispatch)),
+            scalar_bytes: if reads_scalars {
+                (n_scalars * size_of::<i32>()) as u64
+            } else {
+                0
+            },
+            dispatches,
         })
     }
+}
 
+/// The largest buffer of parameters.
+const MAX_PARAMS_BYTES: usize = 16 << 20;
+
+/// Writes the parameters of dispatches to buffers of the device. Where each of them are, and the
+/// bytes that they take.
+fn write_params<'p>(
+    shared: &Shared,
+    params: impl Iterator<Item = &'p [u8]>,
+) -> Result<(Vec<BufferRange>, usize), DeviceError> {
+    let alignment = shared.device.caps().binding_alignment as usize;
+    let mut ranges = Vec::new();
+    let mut own_bytes = 0;
+    let mut params = params.peekable();
+    while params.peek().is_some() {
+        let mut bytes = Vec::new();
+        let mut offsets = Vec::new();
+        while bytes.len() < MAX_PARAMS_BYTES
+            && let Some(params) = params.next()
+        {
+            bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+            let start = bytes.len() as u64;
+            bytes.extend_from_slice(params);
+            offsets.push(start..bytes.len() as u64);
+        }
+        let buffer = shared
+            .device
+            .create_buffer(bytes.len() as u64, BufferUse::Uniform)
+            .map_err(|error| shared.failed("a program's parameters", error))?;
+        let written = shared.engine.write(&buffer, 0, &bytes);
+        written.map_err(|failure| shared.failure(failure))?;
+        own_bytes += bytes.len();
+        ranges.extend(offsets.into_iter().map(|bytes| BufferRange {
+            buffer: buffer.clone(),
+            bytes,
+        }));
+    }
+    Ok((ranges, own_bytes))
+}
+
+/// Which operands of a kernel can be bound read-only: those that are only read and that share no
+/// buffer with a written one.
+fn read_only(kernel: &kernel::Kernel, shares: impl Fn(usize, usize) -> bool) -> Vec<bool> {
+    let operands = || kernel.bindings.iter().filter(|access| access.is_operand());
+    let is_written = |i: usize| {
+        let mut others = operands().enumerate();
+        others.any(|(j, access)| *access == Access::Write && shares(i, j))
+    };
+    let each = operands().enumerate();
+    each.map(|(i, access)| *access == Access::Read && !is_written(i))
+        .collect()
+}
+
+/// Whether two operands usually lie in one buffer. A weight or a state has its own; all other
+/// storages share the memory of a run.
+fn may_share(graph: &Graph, places: [Option<Place>; 2]) -> bool {
+    let in_arena = |place: &Option<Place>| match place {
+        Some(Place::Storage(id)) => graph.storages().get(id.index()).is_some_and(|storage| {
+            !matches!(storage.kind, StorageKind::Weight | StorageKind::State)
+        }),
+        _ => false,
+    };
+    places[0] == places[1] || places.iter().all(in_arena)
+}
+
+/// A kernel bound to memory.
+pub(crate) struct GpuProgram {
+    shared: Arc<Shared>,
+    steps: Vec<Step>,
+    /// The run-time scalars that kernels read, if any do.
+    scalars: Option<Arc<dyn seam::Buffer>>,
+    /// Device memory of parameters, scalars and scratch.
+    own_bytes: usize,
+    kernels: Vec<&'static str>,
+    max_scalars: Arc<[i32]>,
+    /// Keeps the operands alive.
+    _buffers: Vec<Buffer>,
+}
+
+impl GpuProgram {
     /// Whether it belongs to the device of `shared`.
     pub(crate) fn is_of(&self, shared: &Shared) -> bool {
         Arc::ptr_eq(&self.shared.owner, &shared.owner)
@@ -122,165 +414,10 @@ impl GpuProgram {
         }
         let read = scalars.get(..self.max_scalars.len()).unwrap_or(scalars);
         Ok(Launch {
-            steps: &self.ready.steps,
-            scalars: self.ready.scalars.as_ref().map(|buffer| (buffer, read)),
+            steps: &self.steps,
+            scalars: self.scalars.as_ref().map(|buffer| (buffer, read)),
         })
     }
-}
-
-/// What a program's runs need.
-struct Ready {
-    steps: Vec<Step>,
-    /// The run-time scalars that kernels read, if any do.
-    scalars: Option<Arc<dyn seam::Buffer>>,
-    /// Device memory of parameters and scalars.
-    own_bytes: usize,
-}
-
-impl Ready {
-    /// Makes pipelines, parameters and bind groups.
-    fn new(shared: &Shared, planned: &[Planned], n_scalars: usize) -> Result<Self, DeviceError> {
-        let device = &shared.device;
-        let alignment = device.caps().binding_alignment;
-        let failed = |error| shared.failed("a program", error);
-        let mut own_bytes = 0;
-        let params = Parameters::write(shared, planned, &mut own_bytes)?;
-        let reads_scalars = |planned: &Planned| {
-            let mut bindings = planned.dispatch.kernel.bindings.iter();
-            bindings.any(|access| !access.is_operand())
-        };
-        let scalars = match planned.iter().any(reads_scalars) {
-            true => {
-                let bytes = n_scalars.max(MAX_UNIFORM_SCALARS) * size_of::<i32>();
-                own_bytes += bytes;
-                let buffer = device.create_buffer(bytes as u64, BufferUse::Scalars);
-                Some(buffer.map_err(failed)?)
-            }
-            false => None,
-        };
-        let keys = planned
-            .iter()
-            .map(|Planned { dispatch, .. }| {
-                Key::of(device.as_ref(), dispatch, &read_only(dispatch))
-            })
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(failed)?;
-        let pipelines = shared
-            .pipelines
-            .all(device.as_ref(), &keys)
-            .map_err(failed)?;
-        let mut steps = Vec::with_capacity(planned.len());
-        for ((planned, pipeline), params) in planned.iter().zip(pipelines).zip(params.ranges) {
-            let dispatch = &planned.dispatch;
-            let kernel = dispatch.kernel;
-            let mut ranges = vec![params];
-            let mut operands = dispatch.operands.iter();
-            for access in kernel.bindings {
-                ranges.push(match (access, &scalars) {
-                    (Access::Scalars, Some(scalars)) => BufferRange {
-                        buffer: scalars.clone(),
-                        bytes: 0..scalars.len(),
-                    },
-                    (Access::UniformScalars, Some(scalars)) => BufferRange {
-                        buffer: scalars.clone(),
-                        bytes: 0..(MAX_UNIFORM_SCALARS * size_of::<i32>()) as u64,
-                    },
-                    _ => {
-                        let operand = operands.next().ok_or_else(|| {
-                            failed(seam::SeamError::Invalid {
-                                what: format!("kernel {}", kernel.entry),
-                                message: "too few operands".to_owned(),
-                            })
-                        })?;
-                        BufferRange {
-                            buffer: operand.buffer.clone(),
-                            bytes: operand.binding(alignment).0,
-                        }
-                    }
-                });
-            }
-            let bindings = device.create_bind_group(&pipeline, &ranges);
-            steps.push(Step {
-                bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
-                pipeline,
-                workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
-                op: planned.op,
-                kernel: kernel.entry,
-                node: planned.node,
-                nanoseconds: planned.nanoseconds,
-            });
-        }
-        Ok(Self {
-            steps,
-            scalars,
-            own_bytes,
-        })
-    }
-}
-
-/// The parameters of all dispatches, in buffers of the device.
-struct Parameters {
-    ranges: Vec<BufferRange>,
-}
-
-impl Parameters {
-    /// The largest buffer of parameters.
-    const MAX_BYTES: usize = 16 << 20;
-
-    fn write(
-        shared: &Shared,
-        planned: &[Planned],
-        own_bytes: &mut usize,
-    ) -> Result<Self, DeviceError> {
-        let alignment = shared.device.caps().binding_alignment as usize;
-        let mut ranges = Vec::with_capacity(planned.len());
-        let mut rest = planned;
-        while !rest.is_empty() {
-            let mut bytes = Vec::new();
-            let mut offsets = Vec::new();
-            while let Some((first, others)) = rest.split_first()
-                && bytes.len() < Self::MAX_BYTES
-            {
-                bytes.resize(bytes.len().next_multiple_of(alignment), 0);
-                let start = bytes.len() as u64;
-                bytes.extend_from_slice(&first.dispatch.params);
-                offsets.push(start..bytes.len() as u64);
-                rest = others;
-            }
-            let buffer = shared
-                .device
-                .create_buffer(bytes.len() as u64, BufferUse::Uniform)
-                .map_err(|error| shared.failed("a program's parameters", error))?;
-            let written = shared.engine.write(&buffer, 0, &bytes);
-            written.map_err(|failure| shared.failure(failure))?;
-            *own_bytes += bytes.len();
-            ranges.extend(offsets.into_iter().map(|bytes| BufferRange {
-                buffer: buffer.clone(),
-                bytes,
-            }));
-        }
-        Ok(Self { ranges })
-    }
-}
-
-/// Which operands can be bound read-only: those that are only read, of buffers that the dispatch
-/// does not write.
-fn read_only(dispatch: &Dispatch) -> Vec<bool> {
-    let accesses = dispatch
-        .kernel
-        .bindings
-        .iter()
-        .filter(|access| access.is_operand());
-    let accessed: Vec<_> = accesses.zip(&dispatch.operands).collect();
-    let written = |operand: &Operand| {
-        accessed.iter().any(|(access, other)| {
-            **access == Access::Write && Arc::ptr_eq(&other.buffer, &operand.buffer)
-        })
-    };
-    accessed
-        .iter()
-        .map(|(access, operand)| **access == Access::Read && !written(operand))
-        .collect()
 }
 
 impl Program for GpuProgram {
@@ -293,7 +430,7 @@ impl Program for GpuProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        self.ready.own_bytes
+        self.own_bytes
     }
 }
 
@@ -306,10 +443,11 @@ impl fmt::Debug for GpuProgram {
     }
 }
 
-/// Resolves the operands of nodes.
+/// Makes operands of the values of nodes.
 pub(crate) struct Resolver<'a> {
     pub shared: &'a Shared,
-    pub memory: &'a MemoryMap,
+    /// Bytes from a multiple of the binding alignment to a storage's first byte.
+    pub skew: &'a dyn Fn(StorageId) -> u64,
 }
 
 impl Resolver<'_> {
@@ -318,45 +456,27 @@ impl Resolver<'_> {
         let value = node
             .input(i)
             .ok_or_else(|| ops::no_kernel(self.shared, node))?;
-        self.operand(node, value, false)
+        Ok(self.operand(value))
     }
 
     /// The result.
     pub fn output(&self, node: NodeRef<'_>) -> Result<Operand, DeviceError> {
-        self.operand(node, node.output(), true)
+        Ok(self.operand(node.output()))
     }
 
     /// The operand that the node updates, counted from 0.
     pub fn update(&self, node: NodeRef<'_>, i: usize) -> Result<Operand, DeviceError> {
         let value = node.updates().nth(i);
         let value = value.ok_or_else(|| ops::no_kernel(self.shared, node))?;
-        self.operand(node, value, true)
+        Ok(self.operand(value))
     }
 
-    fn operand(
-        &self,
-        node: NodeRef<'_>,
-        value: &Value,
-        written: bool,
-    ) -> Result<Operand, DeviceError> {
-        let unbound = || DeviceError::Unbound {
-            device: self.shared.info.id.clone(),
-            storage: node.storage_of(value).name.clone(),
-        };
-        let binding = self.memory.get(value.storage).ok_or_else(unbound)?;
-        let memory = self.shared.memory(&binding.buffer, "compile")?;
-        let end = binding.offset.checked_add(node.storage_of(value).bytes);
-        end.filter(|&end| end <= memory.len).ok_or_else(unbound)?;
-        // Elements of a kernel's arrays lie at multiples of their size.
-        let aligned = binding.offset.is_multiple_of(self.shared.info.alignment);
-        if !aligned || (written && !memory.writable) {
-            return Err(unbound());
-        }
-        Ok(Operand {
+    fn operand(&self, value: &Value) -> Operand {
+        Operand {
             dtype: value.dtype,
             layout: value.layout,
-            buffer: memory.buffer.clone(),
-            storage: memory.start + binding.offset as u64,
-        })
+            place: Place::Storage(value.storage),
+            skew: (self.skew)(value.storage),
+        }
     }
 }

@@ -1,21 +1,29 @@
 //! Operands of kernels: windows of device memory.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use kovar_core::{DType, Dims, Layout};
+use kovar_core::{DType, Dims, Layout, StorageId};
 
-use crate::seam::{self, Caps};
+use crate::seam::Caps;
 
-/// A value with the memory that its storage lies in.
+/// What an operand lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A storage of the graph.
+    Storage(StorageId),
+    /// Scratch memory of the program.
+    Scratch,
+}
+
+/// A window of memory that a program will be bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
     pub dtype: DType,
     pub layout: Layout,
-    pub buffer: Arc<dyn seam::Buffer>,
-    /// The storage's first byte in the buffer.
-    pub storage: u64,
+    pub place: Place,
+    /// Bytes from a multiple of the device's binding alignment to the place's first byte.
+    pub skew: u64,
 }
 
 impl Operand {
@@ -27,8 +35,8 @@ impl Operand {
         }
     }
 
-    /// The bytes from the first to the last element, in the buffer. A block dtype's are whole
-    /// blocks.
+    /// The bytes from the first to the last element, counted from [`skew`](Self::skew) bytes
+    /// before the place. A block dtype's are whole blocks.
     pub fn bytes(&self) -> Range<u64> {
         let span = self.layout.span();
         let bytes = |elements: usize, up: bool| {
@@ -40,11 +48,12 @@ impl Operand {
             };
             (blocks * self.dtype.block_bytes()) as u64
         };
-        self.storage + bytes(span.start, false)..self.storage + bytes(span.end, true)
+        self.skew + bytes(span.start, false)..self.skew + bytes(span.end, true)
     }
 
-    /// The range to bind: the operand's bytes, begun at a multiple of `alignment` bytes, a power
-    /// of two, in whole words; and the bytes from its start to the operand's first element.
+    /// The range to bind, counted like [`bytes`](Self::bytes): the operand's bytes, begun at a
+    /// multiple of `alignment` bytes, a power of two, in whole words; and the bytes from its start
+    /// to the operand's first element.
     pub fn binding(&self, alignment: u64) -> (Range<u64>, u64) {
         let bytes = self.bytes();
         let start = bytes.start & !(alignment - 1);

@@ -99,7 +99,12 @@ impl Run {
             nodes: &nodes,
             groups: &[],
         };
-        let program = self.backend.compile(segment, &memory).unwrap();
+        let program = self
+            .backend
+            .compile(segment)
+            .unwrap()
+            .bind(&memory)
+            .unwrap();
         self.backend.queue().launch(program.as_ref(), &[]).unwrap();
     }
 

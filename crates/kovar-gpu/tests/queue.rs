@@ -15,9 +15,9 @@ mod transfer;
 
 use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Program, Segment};
+use kovar_core::backend::{Backend, Binding, Buffer, Kernel, MemoryMap, Program, Segment};
 use kovar_core::ops::UnaryKind;
-use kovar_core::{DType, Graph};
+use kovar_core::{DType, Graph, StorageId};
 use kovar_gpu::{GpuBackend, GpuOptions};
 
 /// A device of a test's own, with rings so small that they fill.
@@ -60,13 +60,23 @@ fn negations(
         let op = kovar_core::ops::Op::Unary(kovar_core::ops::Unary { kind });
         graph.apply_in_place(op, &[x]).unwrap();
     }
+    let nodes: Vec<_> = graph.node_ids().collect();
+    let kernel = backend.compile(Segment::unfused(&graph, &nodes)).unwrap();
+    let storage = graph.value(x).unwrap().storage;
+    bind(kernel.as_ref(), storage, buffer, offset)
+}
+
+/// A program of a kernel that uses one storage.
+fn bind(
+    kernel: &dyn Kernel,
+    storage: StorageId,
+    buffer: &Buffer,
+    offset: usize,
+) -> Arc<dyn Program> {
     let mut memory = MemoryMap::new();
     let buffer = buffer.clone();
-    let storage = graph.value(x).unwrap().storage;
     memory.bind(storage, Binding { buffer, offset });
-    let nodes: Vec<_> = graph.node_ids().collect();
-    let segment = Segment::unfused(&graph, &nodes);
-    backend.compile(segment, &memory).unwrap()
+    kernel.bind(&memory).unwrap()
 }
 
 /// A program that copies `n` words between places of buffers.
@@ -88,7 +98,7 @@ fn word_copy(
     }
     let nodes: Vec<_> = graph.node_ids().collect();
     let segment = Segment::unfused(&graph, &nodes);
-    backend.compile(segment, &memory).unwrap()
+    backend.compile(segment).unwrap().bind(&memory).unwrap()
 }
 
 /// Negates the f32 values of whole words, as the program does.

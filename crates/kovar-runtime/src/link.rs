@@ -1,8 +1,8 @@
-//! Backend compilation: binds the storages to memory and compiles each segment.
+//! Backend compilation: compiles each segment, and binds it to memory.
 
 use std::sync::Arc;
 
-use kovar_core::backend::{Binding, Buffer, MemoryMap, Program};
+use kovar_core::backend::{Binding, Buffer, Kernel, MemoryMap, Program};
 use kovar_core::{Graph, HostBytes, StorageId};
 
 use crate::arena::Running;
@@ -47,20 +47,38 @@ impl Linked {
     }
 }
 
-/// Prepares weights, makes states, grows the arenas and compiles the segments. What failed of it is
-/// told here; no later work is blamed for it.
+/// Compiles the segments for their devices.
+pub(crate) fn compile_segments(
+    shared: &Shared,
+    graph: &Graph,
+    passes: &Passes,
+) -> Result<Vec<Arc<dyn Kernel>>, CompileError> {
+    let segments = passes.schedule.segments.iter();
+    let kernels = segments.map(|segment| {
+        let backend = shared.backend(segment.device)?;
+        Ok(backend.compile(backend_segment(graph, segment))?)
+    });
+    settled(shared, kernels.collect())
+}
+
+/// Prepares weights, makes states, grows the arenas and binds the kernels of the segments.
 pub(crate) fn link(
     shared: &Shared,
     running: &mut Running,
     graph: &Graph,
     passes: &Passes,
+    kernels: &[Arc<dyn Kernel>],
 ) -> Result<Linked, CompileError> {
-    let linked = make(shared, running, graph, passes);
-    if linked.is_err() {
+    settled(shared, make(shared, running, graph, passes, kernels))
+}
+
+/// After a failure, waits for all devices, so that no later work is blamed for it.
+fn settled<T>(shared: &Shared, result: Result<T, CompileError>) -> Result<T, CompileError> {
+    if result.is_err() {
         // The error that counts is the first.
         let _ = settle(&shared.devices);
     }
-    linked
+    result
 }
 
 fn make(
@@ -68,6 +86,7 @@ fn make(
     running: &mut Running,
     graph: &Graph,
     passes: &Passes,
+    kernels: &[Arc<dyn Kernel>],
 ) -> Result<Linked, CompileError> {
     let _span = tracing::debug_span!("link", segments = passes.schedule.segments.len()).entered();
     let Passes {
@@ -112,15 +131,12 @@ fn make(
         };
         linked.uploads.push((host, binding));
     }
-    for segment in segments {
-        let backend = shared.backend(segment.device)?;
+    for (segment, kernel) in segments.iter().zip(kernels) {
         let no_memory = Violation::NoDevice {
             device: segment.device.index(),
         };
         let map = linked.maps.get(segment.device.index());
-        let nodes = backend_segment(graph, segment);
-        let program = backend.compile(nodes, map.ok_or(no_memory)?)?;
-        linked.programs.push(program);
+        linked.programs.push(kernel.bind(map.ok_or(no_memory)?)?);
     }
     Ok(linked)
 }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, Weak};
 
+use kovar_core::backend::Kernel;
 use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 
 use crate::arena::Running;
@@ -51,6 +52,8 @@ pub(crate) struct PlanCore {
     estimates: Vec<f64>,
     kernels: Vec<NodeKernel>,
     memory: Vec<PlanMemory>,
+    /// By segment.
+    compiled: Vec<Arc<dyn Kernel>>,
     /// Empty after the session's arena grew. Only touched by who has the right to run.
     linked: Mutex<Option<Arc<Linked>>>,
 }
@@ -133,7 +136,13 @@ impl PlanCore {
 }
 
 impl Plan {
-    pub(crate) fn new(shared: Arc<Shared>, graph: &Graph, passes: Passes, linked: Linked) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        graph: &Graph,
+        passes: Passes,
+        compiled: Vec<Arc<dyn Kernel>>,
+        linked: Linked,
+    ) -> Self {
         let inputs = graph.storage_ids().zip(graph.storages());
         let inputs = inputs.filter(|(_, storage)| storage.kind == StorageKind::Input);
         let steps = steps(&passes.schedule);
@@ -146,6 +155,7 @@ impl Plan {
             devices_from: devices_from(&steps),
             steps,
             passes,
+            compiled,
             linked: Mutex::new(Some(Arc::new(linked))),
         };
         Self {
@@ -249,15 +259,22 @@ impl Plan {
         Ok(linked)
     }
 
-    /// The programs, made anew after the arena grew.
+    /// The programs, bound again after the arena grew.
     fn linked(&self, running: &mut Running) -> Result<Arc<Linked>, RunError> {
         let linked = lock(&self.core.linked).clone();
         if let Some(linked) = linked {
             return Ok(linked);
         }
         running.flights.finish(&self.shared)?;
-        let again = link(&self.shared, running, &self.core.graph, &self.core.passes)
-            .map_err(|error| RunError::Relink(Box::new(error)))?;
+        let core = &self.core;
+        let again = link(
+            &self.shared,
+            running,
+            &core.graph,
+            &core.passes,
+            &core.compiled,
+        )
+        .map_err(|error| RunError::Relink(Box::new(error)))?;
         let again = Arc::new(again);
         *lock(&self.core.linked) = Some(again.clone());
         Ok(again)

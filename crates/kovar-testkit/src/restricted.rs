@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, Import, MemoryMap, Program, Queue, Reason, Segment, Support,
-    WeightUse,
+    Backend, Buffer, DeviceInfo, Import, Kernel, Queue, Reason, Segment, Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -101,12 +100,8 @@ impl Backend for Restricted {
         self.backend.streams(weight, uses)
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
-        self.backend.compile(segment, memory)
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
+        self.backend.compile(segment)
     }
 
     fn queue(&self) -> &dyn Queue {

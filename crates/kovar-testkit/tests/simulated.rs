@@ -42,9 +42,10 @@ fn memory_and_programs_of_another_device_are_refused() {
 
     let (graph, storages, nodes) = graph();
     let segment = Segment::unfused(&graph, &nodes);
-    assert!(foreign(own.compile(segment, &bind(&storages, &x, &y))));
+    let kernel = own.compile(segment).unwrap();
+    assert!(foreign(kernel.bind(&bind(&storages, &x, &y))));
     let own_y = own.alloc(16).unwrap();
-    let program = own.compile(segment, &bind(&storages, &x, &own_y)).unwrap();
+    let program = kernel.bind(&bind(&storages, &x, &own_y)).unwrap();
     assert!(foreign(other.queue().launch(program.as_ref(), &[])));
 }
 
@@ -59,9 +60,8 @@ fn a_prepared_weight_is_no_plain_memory() {
     let y = device.alloc(16).unwrap();
     let segment = Segment::unfused(&graph, &nodes);
     // `x` is an input, not a weight.
-    assert!(foreign(
-        device.compile(segment, &bind(&storages, &weight, &y))
-    ));
+    let kernel = device.compile(segment).unwrap();
+    assert!(foreign(kernel.bind(&bind(&storages, &weight, &y))));
     let short = bytes.slice(0..12).unwrap();
     let error = device
         .prepare(&graph.storages()[0], &short, &[])
@@ -77,12 +77,13 @@ fn a_prepared_weight_is_no_plain_memory() {
 }
 
 #[test]
-fn a_program_runs_with_the_memory_it_was_compiled_for() {
+fn a_program_runs_with_the_memory_it_is_bound_to() {
     let device = SimulatedDevice::default();
     let (graph, storages, nodes) = graph();
     let (x, y) = (device.alloc(16).unwrap(), device.alloc(16).unwrap());
     let segment = Segment::unfused(&graph, &nodes);
-    let program = device.compile(segment, &bind(&storages, &x, &y)).unwrap();
+    let kernel = device.compile(segment).unwrap();
+    let program = kernel.bind(&bind(&storages, &x, &y)).unwrap();
     let values = [1f32, 2.0, -3.0, 0.5];
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     let queue = device.queue();
@@ -95,9 +96,7 @@ fn a_program_runs_with_the_memory_it_was_compiled_for() {
         .collect();
     assert_eq!(doubled, expected);
     let small = device.alloc(12).unwrap();
-    let error = device
-        .compile(segment, &bind(&storages, &x, &small))
-        .unwrap_err();
+    let error = kernel.bind(&bind(&storages, &x, &small)).unwrap_err();
     assert!(matches!(error, DeviceError::Unbound { .. }), "{error}");
 }
 
@@ -107,7 +106,11 @@ fn a_scalar_that_is_missing_or_out_of_range_is_refused() {
     let mut graph = Graph::new();
     graph.scalar("kv_len", 5).unwrap();
     let segment = Segment::unfused(&graph, &[]);
-    let program = device.compile(segment, &MemoryMap::new()).unwrap();
+    let program = device
+        .compile(segment)
+        .unwrap()
+        .bind(&MemoryMap::new())
+        .unwrap();
     for scalars in [&[][..], &[6], &[-1]] {
         let error = device
             .queue()
@@ -205,7 +208,8 @@ fn an_idle_device_checks_and_counts_calls_and_runs_nothing() {
     let (x, y) = (device.alloc(16).unwrap(), device.alloc(16).unwrap());
     assert!(device.alloc(1).is_err());
     let segment = Segment::unfused(&graph, &nodes);
-    let program = device.compile(segment, &bind(&storages, &x, &y)).unwrap();
+    let kernel = device.compile(segment).unwrap();
+    let program = kernel.bind(&bind(&storages, &x, &y)).unwrap();
     let queue = device.queue();
     queue.write(&x, 0, &[1; 16]).unwrap();
     queue.launch(program.as_ref(), &[]).unwrap();

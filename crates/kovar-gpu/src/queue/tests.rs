@@ -64,7 +64,47 @@ fn chain(backend: &GpuBackend, n: usize) -> Arc<dyn Program> {
         assert_eq!(backend.supports(graph.node(id).unwrap()), Support::Yes);
     }
     let segment = Segment::unfused(&graph, &nodes);
-    backend.compile(segment, &memory).unwrap()
+    backend.compile(segment).unwrap().bind(&memory).unwrap()
+}
+
+#[test]
+fn binding_a_kernel_makes_no_pipelines() {
+    let (null, backend) = device();
+    let mut graph = Graph::new();
+    let w = graph.weight("w", DType::F32, &[4]).unwrap();
+    let x = graph.input("x", DType::F32, &[4]).unwrap();
+    let y = graph.add(x, w).unwrap();
+    graph.unary(y, UnaryKind::Relu).unwrap();
+    let nodes: Vec<_> = graph.node_ids().collect();
+    let kernel = backend.compile(Segment::unfused(&graph, &nodes)).unwrap();
+    let made = null.pipelines();
+    assert!(made >= 2);
+    // In buffers of their own, in one arena, and with the weight among the rest.
+    let bind = |place: &dyn Fn(usize) -> Binding| {
+        let mut memory = MemoryMap::new();
+        for id in graph.storage_ids() {
+            memory.bind(id, place(id.index()));
+        }
+        kernel.bind(&memory).unwrap();
+    };
+    let own = |_| Binding {
+        buffer: backend.alloc(16).unwrap(),
+        offset: 0,
+    };
+    let arena = backend.alloc(4 * 256).unwrap();
+    let among = |at: usize| Binding {
+        buffer: arena.clone(),
+        offset: at * 256,
+    };
+    bind(&own);
+    bind(&|at| if at == 0 { own(at) } else { among(at) });
+    assert_eq!(null.pipelines(), made);
+    // A weight that may not be bound read-only needs another pipeline, once.
+    bind(&among);
+    let more = null.pipelines();
+    assert_eq!(more, made + 1);
+    bind(&among);
+    assert_eq!(null.pipelines(), more);
 }
 
 #[test]

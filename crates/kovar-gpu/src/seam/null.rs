@@ -46,6 +46,8 @@ struct State {
     /// The entry points of the kernels of each submission.
     log: Vec<Vec<String>>,
     asked: BTreeSet<Asked>,
+    /// How many pipelines were made.
+    pipelines: usize,
     capacity: u64,
     lost: Option<String>,
     /// A submission that the driver forgets to run.
@@ -255,6 +257,7 @@ impl Null {
                 maps: Vec::new(),
                 log: Vec::new(),
                 asked: BTreeSet::new(),
+                pipelines: 0,
                 capacity,
                 lost: None,
                 forgotten: None,
@@ -293,6 +296,11 @@ impl Null {
     /// The pipelines that were asked for.
     pub(crate) fn asked(&self) -> BTreeSet<Asked> {
         self.state().asked.clone()
+    }
+
+    /// How many pipelines were made.
+    pub(crate) fn pipelines(&self) -> usize {
+        self.state().pipelines
     }
 
     /// The entry points of the kernels of each submission.
@@ -368,6 +376,7 @@ impl Device for Null {
     fn create_pipeline(&self, spec: &PipelineSpec<'_>) -> Result<Arc<dyn Pipeline>, SeamError> {
         let mut state = self.state();
         state.check_lost()?;
+        state.pipelines += 1;
         state.asked.insert(Asked {
             entry: spec.entry.to_owned(),
             source: spec.source.to_owned(),

@@ -1,9 +1,11 @@
 //! Launches, their times and their pipelines.
 
-use kovar_core::backend::Backend;
+use kovar_core::backend::{Backend, Segment};
+use kovar_core::ops::UnaryKind;
+use kovar_core::{DType, Graph};
 use kovar_gpu::{GpuBackend, Profile};
 
-use super::{device, negate, negations, options, read};
+use super::{bind, device, negate, negations, options, read};
 
 /// A buffer of 4 KiB with its bytes.
 fn filled(backend: &dyn Backend) -> (kovar_core::backend::Buffer, Vec<u8>) {
@@ -11,6 +13,32 @@ fn filled(backend: &dyn Backend) -> (kovar_core::backend::Buffer, Vec<u8>) {
     let buffer = backend.alloc(4096).unwrap();
     backend.queue().write(&buffer, 0, &bytes).unwrap();
     (buffer, bytes)
+}
+
+#[test]
+fn a_kernel_bound_twice_gives_two_programs() {
+    let backend = device(9);
+    let (kernel, storage) = {
+        let mut graph = Graph::new();
+        let x = graph.temp("x", DType::F32, &[512]).unwrap();
+        let op = kovar_core::ops::Op::Unary(kovar_core::ops::Unary {
+            kind: UnaryKind::Neg,
+        });
+        graph.apply_in_place(op, &[x]).unwrap();
+        let nodes: Vec<_> = graph.node_ids().collect();
+        let segment = Segment::unfused(&graph, &nodes);
+        let storage = graph.value(x).unwrap().storage;
+        (backend.compile(segment).unwrap(), storage)
+    };
+    let buffers = [filled(&backend), filled(&backend)];
+    let programs = [0, 1].map(|i| bind(kernel.as_ref(), storage, &buffers[i].0, i * 2048));
+    drop(kernel);
+    for (i, (buffer, mut expected)) in buffers.into_iter().enumerate() {
+        let launched = backend.queue().launch(programs[i].as_ref(), &[]);
+        assert_eq!(launched, Ok(()));
+        negate(&mut expected[i * 2048..][..2048]);
+        assert_eq!(read(&backend, &buffer), expected);
+    }
 }
 
 #[test]

@@ -283,7 +283,9 @@ impl<'b> Job<'b> {
         let nodes = &nodes;
         Ok(Self {
             queue: backend.queue(),
-            program: backend.compile(Segment::unfused(graph, nodes), &memory)?,
+            program: backend
+                .compile(Segment::unfused(graph, nodes))?
+                .bind(&memory)?,
         })
     }
 

@@ -237,7 +237,8 @@ pub(crate) fn compile(
 ) -> Result<Arc<dyn Program>, DeviceError> {
     let nodes: Vec<NodeId> = graph.node_ids().collect();
     let nodes = &nodes;
-    backend.compile(Segment::unfused(graph, nodes), placement.memory())
+    let kernel = backend.compile(Segment::unfused(graph, nodes))?;
+    kernel.bind(placement.memory())
 }
 
 fn run_once(

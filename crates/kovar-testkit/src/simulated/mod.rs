@@ -18,8 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, Import, MemoryMap, Program, Queue, Reason, Segment, Support,
-    WeightUse,
+    Backend, Buffer, DeviceInfo, Import, Kernel, Queue, Reason, Segment, Support, WeightUse,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -31,7 +30,7 @@ pub use options::{AfterLaunch, Executor, Fuses, SimulatedOptions, Supports};
 pub use program::Launched;
 
 use memory::{Device, SimulatedMemory};
-use program::SimulatedProgram;
+use program::SimulatedKernel;
 use queue::SimulatedQueue;
 
 /// See the [module](self).
@@ -184,11 +183,7 @@ impl Backend for SimulatedDevice {
         Ok(buffer)
     }
 
-    fn compile(
-        &self,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Arc<dyn Program>, DeviceError> {
+    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
         self.device.faults.call(Call::Compile)?;
         let nodes = segment.nodes.iter();
         let nodes = nodes.filter_map(|&id| segment.graph.node(id));
@@ -202,11 +197,10 @@ impl Backend for SimulatedDevice {
                 reason,
             });
         }
-        Ok(Arc::new(SimulatedProgram::new(
-            &self.device,
-            segment,
-            memory,
-        )?))
+        Ok(Arc::new(SimulatedKernel {
+            device: self.device.clone(),
+            segment: segment.into(),
+        }))
     }
 
     fn queue(&self) -> &dyn Queue {

@@ -7,11 +7,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Binding, MemoryMap, Program, Segment, SegmentPart};
+use kovar_core::backend::{
+    Binding, Kernel, MemoryMap, OwnedSegment, Program, Segment, SegmentPart,
+};
 use kovar_core::error::DeviceError;
-use kovar_core::fusion::{FusedNodes, Group};
+use kovar_core::fusion::FusedNodes;
 use kovar_core::ops::Op;
-use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
+use kovar_core::{NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
 use super::options::Executor;
@@ -21,31 +23,31 @@ use crate::tensor::{
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct SimulatedProgram(Arc<Compiled>);
+pub(super) struct SimulatedKernel {
+    pub(super) device: Arc<Device>,
+    pub(super) segment: OwnedSegment,
+}
+
+impl Kernel for SimulatedKernel {
+    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
+        Ok(Arc::new(SimulatedProgram::new(self.clone(), memory)?))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedProgram(Arc<Bound>);
 
 #[derive(Debug)]
-struct Compiled {
-    device: Arc<Device>,
-    graph: Graph,
-    nodes: Vec<NodeId>,
-    groups: Vec<Group>,
+struct Bound {
+    kernel: SimulatedKernel,
     memory: MemoryMap,
 }
 
 impl SimulatedProgram {
-    /// Checks that everything the nodes touch is bound to memory of `device`.
-    pub(super) fn new(
-        device: &Arc<Device>,
-        segment: Segment<'_>,
-        memory: &MemoryMap,
-    ) -> Result<Self, DeviceError> {
-        let program = Self(Arc::new(Compiled {
-            device: device.clone(),
-            graph: segment.graph.clone(),
-            nodes: segment.nodes.to_vec(),
-            groups: segment.groups.to_vec(),
-            memory: memory.clone(),
-        }));
+    /// Checks that everything the nodes touch is bound to memory of the device.
+    fn new(kernel: SimulatedKernel, memory: &MemoryMap) -> Result<Self, DeviceError> {
+        let memory = memory.clone();
+        let program = Self(Arc::new(Bound { kernel, memory }));
         for part in program.segment().parts() {
             for (node, link, is_kept) in program.linked(part) {
                 let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
@@ -55,7 +57,7 @@ impl SimulatedProgram {
                 for value in node.writes().filter(|_| is_kept) {
                     let (memory, _) = program.bound(node, value)?;
                     if memory.is_prepared() {
-                        return Err(device.foreign("compile"));
+                        return Err(program.device().foreign("bind"));
                     }
                 }
             }
@@ -64,11 +66,11 @@ impl SimulatedProgram {
     }
 
     fn segment(&self) -> Segment<'_> {
-        Segment {
-            graph: &self.0.graph,
-            nodes: &self.0.nodes,
-            groups: &self.0.groups,
-        }
+        self.0.kernel.segment.get()
+    }
+
+    fn device(&self) -> &Arc<Device> {
+        &self.0.kernel.device
     }
 
     /// The nodes of a part of the segment, with the operand that the node before hands over and
@@ -76,7 +78,7 @@ impl SimulatedProgram {
     fn linked<'s>(&'s self, part: SegmentPart<'s>) -> Vec<(NodeRef<'s>, Option<usize>, bool)> {
         match part {
             SegmentPart::Node(id) => {
-                let node = self.0.graph.node(id);
+                let node = self.segment().graph.node(id);
                 node.into_iter().map(|node| (node, None, true)).collect()
             }
             SegmentPart::Group(group) => group.linked().collect(),
@@ -84,7 +86,8 @@ impl SimulatedProgram {
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
-        self.0.nodes.iter().filter_map(|&id| self.0.graph.node(id))
+        let Segment { graph, nodes, .. } = self.segment();
+        nodes.iter().filter_map(|&id| graph.node(id))
     }
 
     /// The memory of a value's storage, and the storage's first byte in it.
@@ -95,15 +98,15 @@ impl SimulatedProgram {
     ) -> Result<(&SimulatedMemory, usize), DeviceError> {
         let storage = node.storage_of(value);
         let unbound = || DeviceError::Unbound {
-            device: self.0.device.id(),
+            device: self.device().id(),
             storage: storage.name.clone(),
         };
         let Binding { buffer, offset } = self.0.memory.get(value.storage).ok_or_else(unbound)?;
-        let memory = self.0.device.own(buffer, "compile")?;
+        let memory = self.device().own(buffer, "bind")?;
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
-            return Err(self.0.device.foreign("compile"));
+            return Err(self.device().foreign("bind"));
         }
-        let range = memory.range("compile", *offset, storage.bytes);
+        let range = memory.range("bind", *offset, storage.bytes);
         range
             .map(|range| (memory, range.start))
             .map_err(|_| unbound())
@@ -124,10 +127,10 @@ impl SimulatedProgram {
 
     /// Checks the run-time scalars of a launch.
     pub(super) fn check(&self, device: &Arc<Device>, scalars: &[i32]) -> Result<(), DeviceError> {
-        if !Arc::ptr_eq(device, &self.0.device) {
+        if !Arc::ptr_eq(device, self.device()) {
             return Err(device.foreign("launch"));
         }
-        for (index, scalar) in self.0.graph.scalars().iter().enumerate() {
+        for (index, scalar) in self.segment().graph.scalars().iter().enumerate() {
             let value = scalars.get(index).copied();
             if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
                 return Err(DeviceError::Scalar {
@@ -142,7 +145,7 @@ impl SimulatedProgram {
     }
 
     pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
-        let device = &self.0.device;
+        let device = self.device();
         let Executor::Oracle(activations) = device.options.executor else {
             return Ok(());
         };
@@ -153,7 +156,10 @@ impl SimulatedProgram {
         };
         for part in self.segment().parts() {
             match part {
-                SegmentPart::Node(id) => self.0.graph.node(id).map_or(Ok(()), |n| run.node(n))?,
+                SegmentPart::Node(id) => {
+                    let node = self.segment().graph.node(id);
+                    node.map_or(Ok(()), |node| run.node(node))?;
+                }
                 SegmentPart::Group(group) => run.group(&group)?,
             }
         }
@@ -171,7 +177,7 @@ impl SimulatedProgram {
     /// The oracle failed, though the graph has been checked.
     fn broken(&self, error: impl fmt::Display) -> DeviceError {
         DeviceError::Lost {
-            device: self.0.device.id(),
+            device: self.device().id(),
             reason: error.to_string(),
         }
     }
@@ -306,6 +312,6 @@ impl Program for SimulatedProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        self.0.device.options.program_bytes
+        self.device().options.program_bytes
     }
 }

@@ -46,13 +46,10 @@ pub(crate) fn fuses(group: &FusedNodes<'_>) -> Support {
     }
 }
 
-/// Makes the kernel of a group.
+/// Makes the kernel of a group that the table has a kernel for.
 pub(crate) fn compile(resolver: &Resolver<'_>, group: &FusedNodes<'_>) -> Compiled {
-    match (fuses(group), entry(group)) {
-        (Support::No(reason), _) => Err(resolver.shared.unsupported(reason)),
-        (Support::Yes, Some(entry)) => (entry.compile)(resolver, group),
-        (Support::Yes, None) => Err(malformed(resolver, group)),
-    }
+    let entry = entry(group).ok_or_else(|| malformed(resolver, group))?;
+    (entry.compile)(resolver, group)
 }
 
 /// The error for groups that `takes` excludes.
