@@ -1,7 +1,5 @@
-//! `runtime/plan`: the time to plan a decoder of 32 layers, and what a run costs beside the work of
-//! the devices. Nothing is computed: the devices do nothing.
-
-mod idle;
+//! `runtime/plan`: the time to plan a decoder of 32 layers, and the overhead of a run. The devices
+//! are idle: they compute nothing.
 
 use std::sync::Arc;
 
@@ -11,8 +9,7 @@ use kovar_core::backend::Backend;
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Pairing};
 use kovar_core::{DType, Graph, HostBytes, StorageKind, ValueId};
 use kovar_runtime::{DeviceId, Homes, HostSlice, Policy, Session, compile, forecast};
-
-use idle::Idle;
+use kovar_testkit::simulated::{Executor, SimulatedDevice, SimulatedOptions};
 
 fn main() {
     divan::main();
@@ -22,7 +19,7 @@ const LAYERS: usize = 32;
 const WIDTH: usize = 64;
 const HEADS: usize = 4;
 
-/// One step of one token.
+/// A decoder that evaluates one token.
 fn decoder() -> Graph {
     let mut graph = Graph::new();
     let g = &mut graph;
@@ -86,7 +83,14 @@ fn add_in_place(g: &mut Graph, w: ValueId, x: ValueId, rest: ValueId) -> ValueId
 
 /// A session whose layers alternate between `n_devices` devices.
 fn session(graph: &Graph, n_devices: usize) -> Session {
-    let devices = (0..n_devices).map(|i| Arc::new(Idle::new(&format!("d{i}"))) as Arc<dyn Backend>);
+    let devices = (0..n_devices).map(|i| -> Arc<dyn Backend> {
+        Arc::new(SimulatedDevice::new(SimulatedOptions {
+            executor: Executor::Idle,
+            flops_per_ns: 100.0,
+            bytes_per_ns: f64::INFINITY,
+            ..SimulatedOptions::new(&format!("d{i}"))
+        }))
+    });
     let ids: Vec<DeviceId> = DeviceId::all(n_devices).collect();
     let homes = (0..LAYERS).fold(Homes::all_on(DeviceId::FIRST), |homes, layer| {
         homes.pin(&format!("blk.{layer}.*"), ids[layer % n_devices])

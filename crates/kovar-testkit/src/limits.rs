@@ -1,4 +1,4 @@
-//! How far from the oracle a result may be, as a normalised mean square error (NMSE).
+//! The largest distance of a result from the oracle, as a normalised mean square error (NMSE).
 //!
 //! | operation | result | limit | because |
 //! |---|---|---|---|
@@ -32,16 +32,16 @@ use kovar_core::ops::dtypes::FLOATS;
 use kovar_core::ops::{Conv2d, ConvTranspose2d, Gemm, Matmul, MatmulId, Op, Precision};
 use kovar_core::{DType, NodeRef};
 
-/// What a result is held to.
+/// The limits of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The largest NMSE to the plain oracle.
     pub plain: f64,
-    /// The other way to pass, for a product that may quantise its activations.
+    /// The alternative limits of a product that may quantise its activations.
     pub quantized: Option<QuantizedLimits>,
 }
 
-/// What a product with 8-bit activations is held to.
+/// The limits of a product with 8-bit activations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantizedLimits {
     /// The largest NMSE to the plain oracle.
@@ -60,7 +60,7 @@ pub fn limits(node: NodeRef<'_>) -> Limits {
     limits_of(node, node.output().dtype)
 }
 
-/// The limits of what a node writes in a dtype: its result, or an operand that it updates.
+/// The limits of what a node writes in a dtype: its result or an updated operand.
 pub fn limits_of(node: NodeRef<'_>, output: DType) -> Limits {
     let dtype_of = |i| node.input(i).map_or(DType::F32, |value| value.dtype);
     let rounding = match output {

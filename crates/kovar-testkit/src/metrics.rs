@@ -1,4 +1,4 @@
-//! How far a result is from what it should be.
+//! The distance of a result from the expected result.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ pub struct Worst {
     pub error: f64,
     /// The element's index along each dimension.
     pub index: Vec<usize>,
-    /// What should be there.
+    /// The expected element.
     pub expected: f64,
-    /// What is there.
+    /// The element found.
     pub actual: f64,
 }
 

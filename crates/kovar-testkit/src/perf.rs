@@ -20,7 +20,8 @@ pub struct Timing {
     /// Bytes read and written per nanosecond, as the operation's cost counts them: each distinct
     /// byte once.
     pub gigabytes_per_second: f64,
-    /// Operations per nanosecond, a multiply-add counted as two; 0 for what only moves data.
+    /// Operations per nanosecond, a multiply-add counted as two; 0 for operations that only move
+    /// data.
     pub gigaflops_per_second: f64,
     /// The kernels that ran.
     pub kernels: Vec<&'static str>,
@@ -37,7 +38,7 @@ pub enum Measurement {
         /// Why.
         reason: String,
     },
-    /// The backend says that it can't.
+    /// The backend does not support it.
     Unsupported {
         /// Why.
         reason: String,
@@ -46,7 +47,7 @@ pub enum Measurement {
 
 /// Batches that are timed.
 const BATCHES: usize = 7;
-/// The least time of a batch, so that the clock and the wait don't count.
+/// The shortest time of a batch, so that the cost of the clock and the wait is negligible.
 const BATCH: Duration = Duration::from_millis(20);
 
 /// Times a case: launches in batches, one wait for each batch, operands already on the device.

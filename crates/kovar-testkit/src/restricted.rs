@@ -1,4 +1,4 @@
-//! A device of which part of the operations are hidden, so that a scheduler must look elsewhere.
+//! A device that hides some of its operations, so that a scheduler must place them elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
 use kovar_core::{HostBytes, NodeRef, Storage};
 
-/// A backend that refuses some operations, which it may support.
+/// A backend that refuses some operations that it may support.
 pub struct Restricted {
     backend: Arc<dyn Backend>,
     refused: &'static [&'static str],
@@ -39,10 +39,10 @@ impl Backend for Restricted {
 
     fn supports(&self, node: NodeRef<'_>) -> Support {
         let op = node.op().name();
-        match self.refused.contains(&op) {
-            true => Support::No(Reason::Op { op }),
-            false => self.backend.supports(node),
+        if self.refused.contains(&op) {
+            return Support::No(Reason::Op { op });
         }
+        self.backend.supports(node)
     }
 
     fn estimate(&self, node: NodeRef<'_>) -> f64 {

@@ -12,7 +12,7 @@ use crate::perf::{Measurement, measure};
 /// Which cases to run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Only of this operation, by the name of its file or its own (`binary` or `add`).
+    /// Only cases of this operation, named by its file or itself (`binary` or `add`).
     pub op: Option<String>,
     /// Only cases whose name contains this.
     pub name: Option<String>,
@@ -50,14 +50,14 @@ pub fn op_names() -> Vec<&'static str> {
     names
 }
 
-/// A case and what came of it.
+/// A case and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseReport<T> {
     /// The operation.
     pub op: &'static str,
     /// The case's name.
     pub name: String,
-    /// What came of it.
+    /// Its result.
     #[serde(flatten)]
     pub result: T,
 }
@@ -73,13 +73,13 @@ pub struct OpSummary {
     pub failed: usize,
     /// Cases that the device does not support.
     pub unsupported: usize,
-    /// The largest NMSE of those that passed.
+    /// The largest NMSE of the cases that passed.
     pub largest_nmse: f64,
-    /// The largest error of those that passed over its limit, from 0 to 1.
+    /// The largest ratio of an error to its limit of the cases that passed, from 0 to 1.
     pub largest_limit_share: f64,
 }
 
-/// What came of a test run.
+/// The result of a test run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TestReport {
     /// The device's id.
@@ -98,7 +98,7 @@ impl TestReport {
     }
 }
 
-/// Holds a device against the oracle. `progress` is told of every case as it is done.
+/// Compares a device with the oracle. `progress` is called after every case.
 pub fn run_tests(
     backend: &dyn Backend,
     filter: &Filter,
@@ -107,7 +107,7 @@ pub fn run_tests(
     run_tests_with(backend, filter, Operands::Allocated, progress)
 }
 
-/// [`run_tests`] with operands that come to the device in another way.
+/// [`run_tests`] with a choice of how operands come to the device.
 pub fn run_tests_with(
     backend: &dyn Backend,
     filter: &Filter,
@@ -145,7 +145,7 @@ pub fn run_tests_with(
     }
 }
 
-/// What came of a timing run.
+/// The result of a timing run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PerfReport {
     /// The device's id.
@@ -154,7 +154,7 @@ pub struct PerfReport {
     pub cases: Vec<CaseReport<Measurement>>,
 }
 
-/// Times a device on the larger cases. `progress` is told of every case as it is done.
+/// Times a device on the larger cases. `progress` is called after every case.
 pub fn run_perf(
     backend: &dyn Backend,
     filter: &Filter,
@@ -168,10 +168,10 @@ pub fn run_perf(
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a, T> {
-    /// Cases done, this one among them.
+    /// Cases done, including this one.
     pub done: usize,
     /// Cases in all.
     pub total: usize,
@@ -228,7 +228,7 @@ pub struct SupportReport {
     pub rows: Vec<SupportRow>,
 }
 
-/// Asks a device what it supports of the test cases.
+/// Asks a device which test cases it supports.
 pub fn run_support(backend: &dyn Backend, filter: &Filter) -> SupportReport {
     let mut rows: BTreeMap<(&str, String, String), SupportRow> = BTreeMap::new();
     for case in filter.cases(|table| (table.tests)()) {

@@ -1,11 +1,12 @@
-//! Deterministic random data of every dtype, gentle and hard.
+//! Deterministic random data of every dtype: ordinary numbers, and ones that are hard to compute
+//! with.
 
 use kovar_core::quant::{ScaleField, scale_fields};
 use kovar_core::{DType, Value};
 
 use crate::tensor::{TensorData, TensorError, unit_offsets, write_units, write_value};
 
-/// A generator of random numbers whose stream is fixed for good (SplitMix64, Steele et al. 2014).
+/// A generator of random numbers whose stream never changes (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -59,7 +60,7 @@ pub enum Fill {
     /// The magnitudes of a normal distribution of deviation 1: sums of products don't cancel.
     Positive,
     /// Rows (of the last dimension) in turn normal, zero, denormal, and normal with denormals
-    /// among them: what divides by a largest value or a norm must not fall over them.
+    /// among them: for operations that divide by a largest value or a norm.
     Small,
     /// Rows in turn normal, with one element of about this size, and of about this size throughout.
     Large(f64),
@@ -76,7 +77,7 @@ pub enum Fill {
     Bytes(Vec<u8>),
 }
 
-/// Writes `fill` into the window that `value` names of its storage's bytes, and nothing else.
+/// Writes `fill` into the window of `value` in its storage's bytes, and nothing else.
 pub fn fill_value(
     value: &Value,
     fill: &Fill,
@@ -127,7 +128,7 @@ fn sample(fill: &Fill, dtype: DType, row: usize, column: usize, random: &mut Ran
 }
 
 impl Fill {
-    /// [`Fill::Large`] of a size whose square the dtype can hold, if it is not of 8 bits.
+    /// [`Fill::Large`] of a size whose square the dtype can hold, unless the dtype has 8 bits.
     pub fn large(dtype: DType) -> Self {
         match dtype {
             DType::F64 | DType::F32 | DType::BF16 => Self::Large(1e12),

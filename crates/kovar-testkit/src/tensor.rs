@@ -1,4 +1,4 @@
-//! Logical tensors, and the way between them and the bytes of a strided value.
+//! Logical tensors, and their conversion from and to the bytes of a strided value.
 
 use kovar_core::error::CodecError;
 use kovar_core::{DType, Value, plain, quant};
@@ -21,7 +21,7 @@ pub struct TensorData {
     elements: Elements,
 }
 
-/// Why bytes and a logical tensor do not go together.
+/// Why bytes and a logical tensor do not match.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {
@@ -35,7 +35,7 @@ pub enum TensorError {
         /// Elements given.
         found: usize,
     },
-    /// Integers where numbers were wanted, or the other way round.
+    /// Integers where numbers are needed, or the other way round.
     #[error("a tensor of dims {dims:?} does not hold {wanted}")]
     Kind {
         /// The dims.
@@ -140,8 +140,9 @@ impl TensorData {
         Ok(out)
     }
 
-    /// The tensor whose element at each index tuple is that element of that source that `from`
-    /// says, or the constant where it says `None`. The sources hold all numbers or all integers.
+    /// The tensor whose element at each index tuple is the one that `from` gives (a source, and the
+    /// index tuple in it), or the constant where `from` gives `None`. The sources hold all numbers or
+    /// all integers.
     pub(crate) fn gathered(
         dims: &[usize],
         sources: &[&TensorData],
@@ -171,7 +172,7 @@ impl TensorData {
         Self::floats(dims, places.map(element).collect())
     }
 
-    /// The numbers as they come out of a storage of `dtype`.
+    /// The numbers after they were stored in `dtype`.
     pub fn rounded_to(&self, dtype: DType) -> Result<TensorData, TensorError> {
         let values = decode(dtype, &encode(dtype, self)?)?;
         Ok(TensorData {
@@ -182,7 +183,7 @@ impl TensorData {
 }
 
 /// The first byte of each unit of a value in row-major order, from the start of its storage. A
-/// unit is what is stored together: an element of a plain dtype, a block of a quantised one.
+/// unit is an element of a plain dtype, or a block of a quantised one.
 pub fn unit_offsets(value: &Value) -> Vec<usize> {
     let (len, bytes) = (value.dtype.block_len(), value.dtype.block_bytes());
     let (dims, strides) = (value.dims(), value.layout.strides());

@@ -1,53 +1,56 @@
-//! The harness must notice a backend that is wrong, in whichever way.
+//! The harness must notice every way in which a backend can be wrong.
 
 mod planted;
 
-use kovar_core::DType;
-use kovar_core::Graph;
 use kovar_core::error::DeviceError;
-use kovar_core::ops::{Matmul, Precision};
-use kovar_core::ops::{Scale, SetRows};
+use kovar_core::ops::{Matmul, Precision, Scale, SetRows};
+use kovar_core::{DType, ValueId};
 use kovar_testkit::cases::{Form, Place, Setup, Target};
 use kovar_testkit::harness::{Failure, Outcome, run_setup};
-use kovar_testkit::oracle::Activations;
-use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
+use kovar_testkit::simulated::{Call, FaultKind, SimulatedDevice, SimulatedOptions};
 use kovar_testkit::synthetic::Fill;
 
-use planted::{Planted, PlantedFault};
+use planted::{PlantedFault, planted};
+
+fn operand(setup: &mut Setup, name: &str, place: Place, dtype: DType, dims: &[usize]) -> ValueId {
+    let fill = Fill::Gaussian(1.0);
+    let operand = setup.operand(name, place, dtype, dims, Form::Contiguous, fill);
+    operand.unwrap()
+}
 
 /// `y = 2 x` of an input, into the given target.
 fn scaled(target: Target) -> Setup {
     let mut setup = Setup::default();
-    let fill = Fill::Gaussian(1.0);
-    let x = setup.operand(
-        "x",
-        Place::Input,
-        DType::F32,
-        &[5, 7],
-        Form::Contiguous,
-        fill,
-    );
-    setup
-        .apply(Scale { scale: 2.0 }, &[x.unwrap()], target)
-        .unwrap();
+    let x = operand(&mut setup, "x", Place::Input, DType::F32, &[5, 7]);
+    setup.apply(Scale { scale: 2.0 }, &[x], target).unwrap();
     setup
 }
 
+/// `y = w x` with a quantised weight.
+fn product(precision: Precision) -> Setup {
+    let mut setup = Setup::default();
+    let w = operand(&mut setup, "w", Place::Weight, DType::Q8_0, &[33, 96]);
+    let x = operand(&mut setup, "x", Place::Temp, DType::F32, &[5, 96]);
+    let product = Matmul { precision };
+    setup.apply(product, &[w, x], Target::Fresh).unwrap();
+    setup
+}
+
+fn run(fault: PlantedFault, setup: &Setup) -> Result<Outcome, Failure> {
+    run_setup(&planted(fault), setup, "planted")
+}
+
 fn failure(fault: PlantedFault, setup: &Setup) -> Failure {
-    match run_setup(&Planted::new(fault), setup, "planted") {
+    match run(fault, setup) {
         Err(failure) => failure,
         Ok(outcome) => panic!("{fault:?} was not noticed: {outcome:?}"),
     }
 }
 
 #[test]
-fn a_right_backend_behind_the_wrapper_passes() {
+fn a_device_that_spoils_nothing_passes() {
     for target in [Target::Fresh, Target::Into(Form::Window)] {
-        let outcome = run_setup(
-            &Planted::new(PlantedFault::None),
-            &scaled(target),
-            "planted",
-        );
+        let outcome = run(PlantedFault::None, &scaled(target));
         assert!(
             matches!(outcome, Ok(Outcome::Passed { nmse, .. }) if nmse == 0.0),
             "{outcome:?}"
@@ -64,36 +67,29 @@ fn one_wrong_element_fails_and_is_named() {
 }
 
 #[test]
-fn a_byte_behind_the_storage_fails() {
-    match failure(PlantedFault::WriteBehind, &scaled(Target::Fresh)) {
-        Failure::GuardBand {
+fn a_byte_next_to_the_storage_fails() {
+    for (fault, at) in [
+        (PlantedFault::WriteAfter, 140),
+        (PlantedFault::WriteBefore, -1),
+    ] {
+        let found = failure(fault, &scaled(Target::Fresh));
+        let Failure::GuardBand {
             storage,
-            bytes: 140,
-            position: 140,
+            bytes,
+            position,
             ..
-        } => assert_eq!(storage, "y"),
-        other => panic!("{other}"),
-    }
-}
-
-#[test]
-fn a_byte_before_the_storage_fails() {
-    match failure(PlantedFault::WriteBefore, &scaled(Target::Fresh)) {
-        Failure::GuardBand {
-            storage,
-            position: -1,
-            ..
-        } => assert_eq!(storage, "y"),
-        other => panic!("{other}"),
+        } = found
+        else {
+            panic!("{found}");
+        };
+        assert_eq!((storage.as_str(), bytes, position), ("y", 140, at));
     }
 }
 
 #[test]
 fn an_element_outside_of_the_window_fails() {
-    let found = failure(
-        PlantedFault::TouchFirstByte,
-        &scaled(Target::Into(Form::Window)),
-    );
+    let setup = scaled(Target::Into(Form::Window));
+    let found = failure(PlantedFault::TouchFirstByte, &setup);
     assert!(
         matches!(found, Failure::Untouched { position: 0, .. }),
         "{found}"
@@ -103,30 +99,13 @@ fn an_element_outside_of_the_window_fails() {
 #[test]
 fn a_row_that_set_rows_must_leave_fails() {
     let mut setup = Setup::default();
-    let fill = Fill::Gaussian(1.0);
-    let x = setup.operand(
-        "x",
-        Place::Input,
-        DType::F32,
-        &[2, 9],
-        Form::Contiguous,
-        fill.clone(),
-    );
-    let into = setup.operand(
-        "s",
-        Place::State,
-        DType::F16,
-        &[4, 9],
-        Form::Contiguous,
-        fill,
-    );
-    let ids = setup
-        .indices("ids", &[2], Form::Contiguous, vec![1, -1])
-        .unwrap();
-    let (x, into) = (x.unwrap(), into.unwrap());
+    let x = operand(&mut setup, "x", Place::Input, DType::F32, &[2, 9]);
+    let into = operand(&mut setup, "s", Place::State, DType::F16, &[4, 9]);
+    let ids = setup.indices("ids", &[2], Form::Contiguous, vec![1, -1]);
+    let operands = [x, ids.unwrap()];
     setup
         .graph
-        .apply_into(SetRows.into(), &[x, ids], into)
+        .apply_into(SetRows.into(), &operands, into)
         .unwrap();
     let found = failure(PlantedFault::TouchFirstByte, &setup);
     assert!(
@@ -165,57 +144,19 @@ fn a_second_run_that_differs_by_one_bit_fails() {
 
 #[test]
 fn quantised_activations_fail_where_f32_is_asked_for() {
-    let product = |precision| {
-        let mut setup = Setup::default();
-        let fill = Fill::Gaussian(1.0);
-        let form = Form::Contiguous;
-        let w = setup.operand(
-            "w",
-            Place::Weight,
-            DType::Q8_0,
-            &[33, 96],
-            form,
-            fill.clone(),
-        );
-        let x = setup.operand("x", Place::Temp, DType::F32, &[5, 96], form, fill);
-        let inputs = [w.unwrap(), x.unwrap()];
-        setup
-            .apply(Matmul { precision }, &inputs, Target::Fresh)
-            .unwrap();
-        setup
-    };
-    let planted = |setup: &Setup| {
-        let fault = PlantedFault::AlwaysQuantize;
-        run_setup(&Planted::new(fault), setup, "planted")
-    };
-    let default = planted(&product(Precision::Default));
+    let default = run(PlantedFault::AlwaysQuantize, &product(Precision::Default));
     assert!(
         matches!(default, Ok(Outcome::Passed { nmse, .. }) if nmse > 1e-7),
         "{default:?}"
     );
-    let exact = planted(&product(Precision::F32));
+    let exact = run(PlantedFault::AlwaysQuantize, &product(Precision::F32));
     assert!(matches!(exact, Err(Failure::Error { .. })), "{exact:?}");
 }
 
 #[test]
 fn another_quantisation_of_activations_fails() {
     // Correct to 8 bits, but not with the codes that the core defines.
-    let mut setup = Setup::default();
-    let (fill, form) = (Fill::Gaussian(1.0), Form::Contiguous);
-    let w = setup.operand(
-        "w",
-        Place::Weight,
-        DType::Q8_0,
-        &[33, 96],
-        form,
-        fill.clone(),
-    );
-    let x = setup.operand("x", Place::Temp, DType::F32, &[5, 96], form, fill);
-    let inputs = [w.unwrap(), x.unwrap()];
-    setup
-        .apply(Matmul::default(), &inputs, Target::Fresh)
-        .unwrap();
-    match failure(PlantedFault::AddNoise, &setup) {
+    match failure(PlantedFault::AddNoise, &product(Precision::Default)) {
         Failure::Error {
             comparison,
             same_activations,
@@ -230,15 +171,8 @@ fn another_quantisation_of_activations_fails() {
 
 #[test]
 fn an_error_of_the_device_is_the_cases_failure() {
-    let device = SimulatedDevice::new(SimulatedOptions {
-        faults: vec![Fault {
-            call: Call::Launch,
-            nth: 1,
-            kind: FaultKind::Lost,
-        }],
-        activations: Activations::Exact,
-        ..SimulatedOptions::default()
-    });
+    let options = SimulatedOptions::default().failing(Call::Launch, 1, FaultKind::Lost);
+    let device = SimulatedDevice::new(options);
     let outcome = run_setup(&device, &scaled(Target::Fresh), "planted");
     assert!(
         matches!(outcome, Err(Failure::Device(DeviceError::Lost { .. }))),
@@ -248,11 +182,7 @@ fn an_error_of_the_device_is_the_cases_failure() {
 
 #[test]
 fn a_setup_without_nodes_passes_trivially() {
-    let setup = Setup {
-        graph: Graph::new(),
-        ..Setup::default()
-    };
-    let outcome = run_setup(&SimulatedDevice::default(), &setup, "empty");
+    let outcome = run_setup(&SimulatedDevice::default(), &Setup::default(), "empty");
     assert_eq!(
         outcome,
         Ok(Outcome::Passed {

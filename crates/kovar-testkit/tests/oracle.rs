@@ -467,7 +467,7 @@ fn scores_are_scaled_and_capped_before_the_softmax() {
 
 #[test]
 fn consecutive_heads_share_keys_and_values() {
-    // Four heads over two: the values of a single row tell which was taken.
+    // Four heads over two: the values of a single row show which head was taken.
     let q = F(&[1, 1, 4, 1], &[1.0; 4]);
     let k = F(&[1, 1, 2, 1], &[0.0; 2]);
     let v = F(&[1, 1, 2, 1], &[5.0, 7.0]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Segment};
 use kovar_core::error::DeviceError;
 use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId};
-use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
+use kovar_testkit::simulated::{Call, Executor, FaultKind, SimulatedDevice, SimulatedOptions};
 
 fn foreign<T: std::fmt::Debug>(result: Result<T, DeviceError>) -> bool {
     matches!(result, Err(DeviceError::Foreign { .. }))
@@ -156,21 +156,11 @@ fn memory_runs_out_at_the_budget_and_comes_back_when_freed() {
 
 #[test]
 fn the_nth_call_fails_once_and_a_lost_device_for_good() {
-    let device = SimulatedDevice::new(SimulatedOptions {
-        faults: vec![
-            Fault {
-                call: Call::Alloc,
-                nth: 1,
-                kind: FaultKind::OutOfMemory,
-            },
-            Fault {
-                call: Call::Write,
-                nth: 1,
-                kind: FaultKind::Lost,
-            },
-        ],
-        ..SimulatedOptions::default()
-    });
+    let options = SimulatedOptions::default()
+        .failing(Call::Alloc, 1, FaultKind::OutOfMemory)
+        .failing(Call::Write, 1, FaultKind::Refused)
+        .failing(Call::Write, 1, FaultKind::Lost);
+    let device = SimulatedDevice::new(options);
     let buffer = device.alloc(8).unwrap();
     assert!(matches!(
         device.alloc(8),
@@ -182,6 +172,10 @@ fn the_nth_call_fails_once_and_a_lost_device_for_good() {
     queue.write(&buffer, 0, &[1; 8]).unwrap();
     let fence = queue.fence().unwrap();
     queue.wait(fence).unwrap();
+    // A refused write is not queued, and does not count as one that ran.
+    let refused = queue.write(&buffer, 0, &[2; 8]);
+    assert!(matches!(refused, Err(DeviceError::TimedOut { .. })));
+    assert_eq!(device.calls(Call::Write), 1);
     // An error of work in flight comes back from the wait, and every call after it fails.
     queue.write(&buffer, 0, &[2; 8]).unwrap();
     assert!(matches!(queue.wait(fence), Err(DeviceError::Lost { .. })));
@@ -201,4 +195,28 @@ fn ranges_outside_of_a_buffer_are_refused() {
         );
     }
     queue.fill(&buffer, 8, 0, 0).unwrap();
+}
+
+#[test]
+fn an_idle_device_checks_and_counts_calls_and_runs_nothing() {
+    let device = SimulatedDevice::new(SimulatedOptions {
+        executor: Executor::Idle,
+        memory_bytes: Some(32),
+        ..SimulatedOptions::default()
+    });
+    let (graph, storages, nodes) = graph();
+    let (x, y) = (device.alloc(16).unwrap(), device.alloc(16).unwrap());
+    assert!(device.alloc(1).is_err());
+    let segment = Segment::unfused(&graph, &nodes);
+    let kernel = device.compile(segment).unwrap();
+    let program = kernel.bind(&bind(&storages, &x, &y)).unwrap();
+    let queue = device.queue();
+    queue.write(&x, 0, &[1; 16]).unwrap();
+    queue.launch(program.as_ref(), &[]).unwrap();
+    assert_eq!(queue.read(&y, 0, 16).unwrap().wait().unwrap(), [0; 16]);
+    assert!(queue.write(&x, 1, &[1; 16]).is_err());
+    assert_eq!(
+        (device.calls(Call::Write), device.calls(Call::Launch)),
+        (1, 1)
+    );
 }

@@ -1,12 +1,12 @@
-//! The whole suite on a simulated device, which computes with the oracle: what fails here is a
-//! fault of the harness, the tables or the limits.
+//! The whole suite on a simulated device, which computes with the oracle: a failure here is a fault
+//! of the harness, the tables or the limits.
 
 use kovar_core::backend::{Reason, Support};
 use kovar_testkit::cases::TABLES;
 use kovar_testkit::harness::Outcome;
 use kovar_testkit::oracle::Activations;
 use kovar_testkit::perf::Measurement;
-use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
+use kovar_testkit::simulated::{Executor, SimulatedDevice, SimulatedOptions};
 use kovar_testkit::suite::{Filter, op_names, run_perf, run_support, run_tests};
 
 #[test]
@@ -27,7 +27,7 @@ fn every_case_passes_on_the_simulated_device() {
 #[test]
 fn quantised_activations_pass_by_the_second_bound_but_not_where_f32_is_asked_for() {
     let device = SimulatedDevice::new(SimulatedOptions {
-        activations: Activations::Quantized,
+        executor: Executor::Oracle(Activations::Quantized),
         ..SimulatedOptions::default()
     });
     let filter = Filter::op("matmul");
@@ -46,10 +46,7 @@ fn quantised_activations_pass_by_the_second_bound_but_not_where_f32_is_asked_for
 
 #[test]
 fn what_a_device_lacks_is_reported_with_its_reason_and_not_run() {
-    let device = SimulatedDevice::new(SimulatedOptions {
-        ops: Some(vec!["add", "scale"]),
-        ..SimulatedOptions::default()
-    });
+    let device = SimulatedDevice::new(SimulatedOptions::default().only(&["add", "scale"]));
     let report = run_tests(&device, &Filter::op("binary"), &mut |_| {});
     let count = |op: &str| report.ops.iter().find(|o| o.op == op).cloned().unwrap();
     assert_eq!(count("add").unsupported, 0);
@@ -69,15 +66,14 @@ fn what_a_device_lacks_is_reported_with_its_reason_and_not_run() {
 fn support_is_reported_by_dtypes_and_layout() {
     let device = SimulatedDevice::new(SimulatedOptions {
         supports: Some(std::sync::Arc::new(|node| {
-            match node
-                .input(0)
-                .is_some_and(|x| x.layout.has_contiguous_rows())
-            {
-                true => Support::Yes,
-                false => Support::No(Reason::Layout {
+            let x = node.input(0);
+            if x.is_some_and(|x| x.layout.has_contiguous_rows()) {
+                Support::Yes
+            } else {
+                Support::No(Reason::Layout {
                     op: node.op().name(),
                     operand: "x",
-                }),
+                })
             }
         })),
         ..SimulatedOptions::default()
@@ -121,10 +117,7 @@ fn perf_cases_are_timed() {
 
 #[test]
 fn reports_are_json_with_readable_reasons() {
-    let device = SimulatedDevice::new(SimulatedOptions {
-        ops: Some(vec![]),
-        ..SimulatedOptions::default()
-    });
+    let device = SimulatedDevice::new(SimulatedOptions::default().only(&[]));
     let filter = Filter {
         op: Some("scale".to_owned()),
         name: Some("/f32/5,".to_owned()),

@@ -2,6 +2,8 @@
 
 mod layers;
 mod states;
+#[cfg(test)]
+mod tests;
 
 use kovar_core::Graph;
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod fusion;
 pub(crate) mod memory;
-mod packing;
+pub(crate) mod packing;
 mod scheduler;
 mod segment;
 mod transfer;

@@ -1,18 +1,20 @@
 //! Cases of `argsort` and `top_k`.
 
 use kovar_core::DType;
-use kovar_core::ops::{Argsort, Op, SortOrder};
+use kovar_core::ops::{Argsort, SortOrder};
 
 use super::sweep::{Point, long_orders, ordered};
-use super::{Case, Form, Target};
-use crate::synthetic::Fill;
+use super::{Case, Place};
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
     for (i, point) in ordered().into_iter().enumerate() {
-        let order = |flip: bool| match flip {
-            true => SortOrder::Descending,
-            false => SortOrder::Ascending,
+        let order = |descending: bool| {
+            if descending {
+                SortOrder::Descending
+            } else {
+                SortOrder::Ascending
+            }
         };
         let n = point.last();
         let k = [1, n / 2, n, 8, 0][i % 5].min(n);
@@ -38,16 +40,7 @@ pub(super) fn perf() -> Vec<Case> {
     ];
     shapes
         .into_iter()
-        .map(|(dims, k)| {
-            let point = Point {
-                dtype: DType::F32,
-                dims: dims.to_vec(),
-                form: Form::Contiguous,
-                target: Target::Fresh,
-                fill: Fill::Gaussian(1.0),
-            };
-            case(point, SortOrder::Descending, k)
-        })
+        .map(|(dims, k)| case(Point::dense(DType::F32, dims), SortOrder::Descending, k))
         .collect()
 }
 
@@ -56,16 +49,5 @@ fn case(point: Point, order: SortOrder, k: Option<usize>) -> Case {
     let k = k.map_or(String::new(), |k| format!(",k={k}"));
     let order = format!("{order:?}").to_lowercase();
     let labels = point.labels(&format!(",{order}{k}{}", point.kind_of_order()));
-    Case::new("argsort", Op::from(op).name(), labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", super::Place::Temp, dtype, &dims, form, fill)?;
-        setup.apply(op, &[x], target)?;
-        Ok(())
-    })
+    point.case("argsort", op, Place::Temp, labels)
 }

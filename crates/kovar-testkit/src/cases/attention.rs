@@ -20,7 +20,7 @@ enum Cache {
     HeadsFirst,
     /// Flat rows of all heads, reshaped. For a batch of 1.
     Flat,
-    /// Keys and values in one state, heads behind heads.
+    /// Keys and values in one state, the heads of the values after those of the keys.
     Shared,
     /// A window of a larger state along every dimension.
     Window,
@@ -45,7 +45,7 @@ struct Query {
     mask: Option<(DType, Vec<usize>, Form, f64)>,
     sinks: bool,
     kv_len: Option<usize>,
-    /// The first token's position, and how many tokens at the end aren't there.
+    /// The first token's position, and the number of tokens that are missing at the end.
     positions: (i64, usize),
     cache: Cache,
     q_form: Form,
@@ -79,7 +79,7 @@ fn base(kv: DType) -> Query {
     }
 }
 
-/// Attributes and lengths on the way from a bare product to all at once.
+/// Attributes and lengths, from a bare product to all attributes at once.
 fn variations(kv: DType) -> Vec<Query> {
     let base = base(kv);
     let prompt = Query {
@@ -478,7 +478,7 @@ fn build(query: &Query, setup: &mut Setup) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Keys and values, of which only the valid rows are filled: the others stay NaN.
+/// Keys and values. Only the valid rows are filled: the others stay NaN.
 fn keys_and_values(query: &Query, setup: &mut Setup) -> Result<(ValueId, ValueId), GraphError> {
     let &Query {
         batch,

@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::Concat;
 
-use super::sweep::{Point, any_bits, moving};
+use super::sweep::{Point, any_bits, moved, moving};
 use super::{Case, Form, Place, Target, plain};
 
 pub(super) fn tests() -> Vec<Case> {
@@ -22,36 +22,23 @@ pub(super) fn tests() -> Vec<Case> {
                 (vec![2, 17], Form::Repeated, Target::Into(Form::Transposed)),
                 (vec![1; 40], Form::Transposed, Target::Into(Form::Gaps)),
             ] {
-                let point = point(dtype, &[3, 4, 9], form, target);
+                let point = moved(dtype, &[3, 4, 9]).laid(form, target);
                 cases.push(case(point, dim, sizes));
             }
         }
-        let wide = point(dtype, &[2, 5000], Form::Contiguous, Target::Fresh);
+        let wide = moved(dtype, &[2, 5000]);
         cases.push(case(wide, 1, vec![5000, 1, 20_000]));
     }
     cases
 }
 
 pub(super) fn perf() -> Vec<Case> {
-    let of = |dims: &[usize], dim, sizes| {
-        let point = point(DType::F32, dims, Form::Contiguous, Target::Fresh);
-        case(point, dim, sizes)
-    };
+    let of = |dims: &[usize], dim, sizes| case(moved(DType::F32, dims), dim, sizes);
     vec![
         of(&[1024, 1024], 0, vec![1024, 1024]),
         of(&[1024, 1024], 1, vec![1024, 1024]),
         of(&[4096, 64], 1, vec![64, 64]),
     ]
-}
-
-fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: any_bits(dtype, dims),
-    }
 }
 
 /// Operands of the sizes given along `dim`, the first one in the point's form.

@@ -1,8 +1,9 @@
-//! What the cases of both convolutions share.
+//! Cases that both convolutions share.
 
 use kovar_core::DType;
 use kovar_core::ops::{Op, Precision};
 
+use super::sweep::hard;
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
@@ -40,11 +41,12 @@ pub(super) struct Convolution<A> {
 
 impl<A: Attributes> Convolution<A> {
     pub(super) fn new([x, weight]: [DType; 2], (image, kernel, attributes): Shape<A>) -> Self {
-        // A single sum may cancel, and then its error says nothing.
-        let single = image[0] * kernel[0] == 1;
-        let fill = match single {
-            true => Fill::Positive,
-            false => Fill::Gaussian(1.0),
+        // A single sum may cancel, which makes its relative error meaningless.
+        let is_single = image[0] * kernel[0] == 1;
+        let fill = if is_single {
+            Fill::Positive
+        } else {
+            Fill::Gaussian(1.0)
         };
         Self {
             x,
@@ -174,16 +176,12 @@ pub(super) fn case<A: Attributes>(convolution: Convolution<A>) -> Case {
     if *attributes.precision() == Precision::F32 {
         shape += ",f32";
     }
-    shape += match fills[0] {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
-        _ => "",
-    };
+    shape += hard(&fills[0]);
     let mut dtypes = format!("{}x{}", lower(x), lower(weight));
-    let place_name = format!("{place:?}").to_lowercase();
     let mut layout = format!(
-        "{}-{place_name}_{}-{}",
+        "{}-{}_{}-{}",
         forms[0].name(),
+        place.name(),
         forms[1].name(),
         target.name()
     );

@@ -10,7 +10,7 @@ use crate::synthetic::Fill;
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
-    // Among plain dtypes: the whole sweep from each to one other, and every pair on few shapes.
+    // Plain dtypes: the whole sweep from each to one other, and every pair on few shapes.
     for (from, to) in FLOATS
         .into_iter()
         .zip([DType::F16, DType::BF16, DType::F32])
@@ -83,7 +83,7 @@ pub(super) fn tests() -> Vec<Case> {
     cases
 }
 
-/// Numbers at and about the ends of the ranges of all dtypes, and between their elements.
+/// Numbers at and near the ends of the ranges of all dtypes, and between their elements.
 fn casts(from: DType) -> impl Iterator<Item = Point> {
     [
         (vec![700], Form::Contiguous, Target::Fresh),
@@ -177,9 +177,10 @@ pub(super) fn perf() -> Vec<Case> {
                 dims: vec![32, 128, 1024],
                 form,
                 target: Target::Fresh,
-                fill: match dtype.is_integer() {
-                    true => any_bits(dtype, &[32, 128, 1024]),
-                    false => Fill::Gaussian(1.0),
+                fill: if dtype.is_integer() {
+                    any_bits(dtype, &[32, 128, 1024])
+                } else {
+                    Fill::Gaussian(1.0)
                 },
             };
             case(point, to, Place::Temp)

@@ -4,6 +4,7 @@ use kovar_core::DType;
 use kovar_core::ops::dtypes::FACTORS;
 use kovar_core::ops::{Gemm, Precision};
 
+use super::sweep::hard;
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
@@ -51,7 +52,7 @@ impl Product {
             attributes: Gemm::default(),
             forms: [Form::Contiguous; 2],
             target: Target::Fresh,
-            // A single sum may cancel, and then its error says nothing.
+            // A single sum may cancel, which makes its relative error meaningless.
             fill: match size {
                 [1, 1, _] => Fill::Positive,
                 _ => Fill::Gaussian(1.0),
@@ -223,11 +224,7 @@ fn case(product: Product) -> Case {
     if precision == Precision::F32 {
         shape += ",f32";
     }
-    shape += match product.fill {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
-        _ => "",
-    };
+    shape += hard(&product.fill);
     let [a, b] = product.dtypes;
     let mut dtypes = format!("{}x{}", lower(a), lower(b));
     let forms = product.forms.map(Form::name);

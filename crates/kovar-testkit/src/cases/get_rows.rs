@@ -30,16 +30,20 @@ pub(super) fn tests() -> Vec<Case> {
             32 => vec![32, 96, 576],
             _ => vec![256, 768],
         };
+        let fill = |n: usize| {
+            if dtype.is_integer() {
+                any_bits(dtype, &[11, n])
+            } else {
+                Fill::Gaussian(1.0)
+            }
+        };
         let base = Lookup {
             dtype,
             rows: 11,
             n: lengths[1],
             form: Form::Contiguous,
             place: Place::Weight,
-            fill: match dtype.is_integer() {
-                true => any_bits(dtype, &[11, lengths[1]]),
-                false => Fill::Gaussian(1.0),
-            },
+            fill: fill(lengths[1]),
             ids: (vec![7], Form::Contiguous),
             target: Target::Fresh,
         };
@@ -47,10 +51,7 @@ pub(super) fn tests() -> Vec<Case> {
             for place in [Place::Weight, Place::State] {
                 cases.push(case(Lookup {
                     n,
-                    fill: match dtype.is_integer() {
-                        true => any_bits(dtype, &[11, n]),
-                        false => Fill::Gaussian(1.0),
-                    },
+                    fill: fill(n),
                     place,
                     ..base.clone()
                 }));
@@ -122,8 +123,8 @@ pub(super) fn perf() -> Vec<Case> {
         .collect()
 }
 
-/// Indices all over the table, with one before it, one behind it and the extremes of i32 where
-/// there is room for them.
+/// Indices over the whole table, with one before it, one after it and the extremes of i32 if there
+/// are enough indices.
 fn ids(count: usize, rows: usize) -> Vec<i64> {
     let outside = [-1, rows as i64, i32::MIN.into(), i32::MAX.into()];
     let id = |i: usize| match i % 5 {
@@ -155,7 +156,7 @@ fn case(lookup: Lookup) -> Case {
         format!("rows={rows},n={n},ids={}{hard}", sizes(&id_dims)),
         format!(
             "{}_{}-ids_{}-{}",
-            format!("{place:?}").to_lowercase(),
+            place.name(),
             form.name(),
             id_form.name(),
             target.name()

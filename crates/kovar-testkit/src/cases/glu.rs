@@ -26,19 +26,18 @@ fn of_kind(kind: GluKind) -> Vec<Case> {
                 Form::Transposed,
                 Form::Repeated,
             ] {
-                let point = point(gate, &[3, 4, 37], Form::Contiguous, Target::Fresh);
+                let point = point(gate, &[3, 4, 37]);
                 cases.push(case(kind, point, up, up_form));
             }
         }
         for form in [Form::Contiguous, Form::Gaps, Form::Window] {
-            let point = point(gate, &[3, 4, 37], form, Target::InPlace(1));
+            let point = point(gate, &[3, 4, 37]).laid(form, Target::InPlace(1));
             cases.push(case(kind, point, gate, form));
         }
         // The halves of one fused product.
         cases.push(fused(kind, gate));
     }
-    let mut wide = point(DType::F32, &[4, 300], Form::Contiguous, Target::Fresh);
-    wide.fill = Fill::Gaussian(40.0);
+    let wide = point(DType::F32, &[4, 300]).filled(Fill::Gaussian(40.0));
     cases.push(case(kind, wide, DType::F16, Form::Contiguous));
     cases
 }
@@ -47,7 +46,7 @@ pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 2] = [&[1, 11008], &[512, 11008]];
     // Not in place, where run after run would end in denormals.
     dims.into_iter()
-        .map(|dims| point(DType::F32, dims, Form::Contiguous, Target::Fresh))
+        .map(|dims| point(DType::F32, dims))
         .flat_map(|point| {
             let of = move |kind| case(kind, point.clone(), DType::F32, Form::Contiguous);
             KINDS.into_iter().map(of)
@@ -55,14 +54,8 @@ pub(super) fn perf() -> Vec<Case> {
         .collect()
 }
 
-fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: Fill::Gaussian(2.0),
-    }
+fn point(dtype: DType, dims: &[usize]) -> Point {
+    Point::dense(dtype, dims).filled(Fill::Gaussian(2.0))
 }
 
 fn case(kind: GluKind, point: Point, up_dtype: DType, up_form: Form) -> Case {
@@ -73,16 +66,14 @@ fn case(kind: GluKind, point: Point, up_dtype: DType, up_form: Form) -> Case {
         labels.1 += ",wide";
     }
     Case::new("glu", Op::from(Glu { kind }).name(), labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let gate = setup.operand("gate", Place::Temp, dtype, &dims, form, fill.clone())?;
-        let up = setup.operand("up", Place::Temp, up_dtype, &dims, up_form, fill)?;
-        setup.apply(Glu { kind }, &[gate, up], target)?;
+        let gate = point.operand(setup, "gate", Place::Temp)?;
+        let up = Point {
+            dtype: up_dtype,
+            form: up_form,
+            ..point.clone()
+        };
+        let up = up.operand(setup, "up", Place::Temp)?;
+        setup.apply(Glu { kind }, &[gate, up], point.target)?;
         Ok(())
     })
 }

@@ -3,11 +3,10 @@
 use kovar_core::DType;
 use kovar_core::ops::GroupNorm;
 
+use super::factors::{Factor, WEIGHT, add_labels, operands};
+use super::sweep::hard;
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
-
-/// A weight's or bias' dtype, place and form.
-type Factor = (DType, Place, Form);
 
 #[derive(Clone)]
 struct Norm {
@@ -20,8 +19,6 @@ struct Norm {
     fill: Fill,
     factors: Vec<Factor>,
 }
-
-const WEIGHT: Factor = (DType::F32, Place::Weight, Form::Contiguous);
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -157,11 +154,9 @@ fn perf_case(dims: &[usize], groups: usize) -> Norm {
 }
 
 fn case(norm: Norm) -> Case {
-    let fill = match norm.fill {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
+    let fill = match &norm.fill {
         Fill::Positive => ",positive",
-        _ => "",
+        fill => hard(fill),
     };
     let shape = format!(
         "{},groups={},eps={:e}{fill}",
@@ -169,14 +164,9 @@ fn case(norm: Norm) -> Case {
         norm.groups,
         norm.eps
     );
-    let mut dtypes = lower(norm.dtype);
-    let mut layout = format!("{}-{}", norm.form.name(), norm.target.name());
-    for (name, (dtype, place, form)) in ["weight", "bias"].iter().zip(&norm.factors) {
-        dtypes += &format!("x{}", lower(*dtype));
-        let place = format!("{place:?}").to_lowercase();
-        layout += &format!("-{name}_{place}_{}", form.name());
-    }
-    let labels = (dtypes, shape, layout);
+    let layout = format!("{}-{}", norm.form.name(), norm.target.name());
+    let mut labels = (lower(norm.dtype), shape, layout);
+    add_labels(&mut labels, &norm.factors);
     Case::new("group_norm", "group_norm", labels, move |setup| {
         let Norm {
             dtype,
@@ -189,10 +179,7 @@ fn case(norm: Norm) -> Case {
             factors,
         } = norm.clone();
         let mut inputs = vec![setup.operand("x", Place::Temp, dtype, &dims, form, fill)?];
-        for (name, (dtype, place, form)) in ["weight", "bias"].iter().zip(factors) {
-            let fill = Fill::Gaussian(1.0);
-            inputs.push(setup.operand(name, place, dtype, &dims[1..2], form, fill)?);
-        }
+        inputs.extend(operands(setup, &factors, dims[1])?);
         setup.apply(GroupNorm { groups, eps }, &inputs, target)?;
         Ok(())
     })

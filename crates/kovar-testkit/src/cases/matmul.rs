@@ -26,7 +26,7 @@ struct Product {
 
 impl Product {
     fn new(w: DType, x: DType, [n, k, m]: [usize; 3]) -> Self {
-        // A single sum may cancel, and then its error says nothing.
+        // A single sum may cancel, which makes its relative error meaningless.
         let fill = match n * m {
             1 => Fill::Positive,
             _ => Fill::Gaussian(1.0),
@@ -265,7 +265,7 @@ fn case(product: Product) -> Case {
     }
     let layout = format!(
         "{}_{}-x_{}-{}",
-        format!("{place:?}").to_lowercase(),
+        place.name(),
         product.w_form.name(),
         product.x_form.name(),
         product.target.name()

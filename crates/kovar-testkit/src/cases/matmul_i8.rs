@@ -130,7 +130,7 @@ fn case(product: Product) -> Case {
     let shape = format!("n={n},x={}", sizes(&product.dims));
     let layout = format!(
         "{}_{}-scales_{}-x_{}-{}",
-        format!("{place:?}").to_lowercase(),
+        place.name(),
         product.w_form.name(),
         product.scales_form.name(),
         x_form.name(),

@@ -13,7 +13,7 @@ struct Product {
     w: [usize; 3],
     /// `[tokens, used]`
     ids: [usize; 2],
-    /// Whether the experts of a token have one row of `x`.
+    /// Whether the experts of a token share one row of `x`.
     shared: bool,
     place: Place,
     /// Of `w`, of `x` and of the ids.
@@ -102,7 +102,7 @@ pub(super) fn tests() -> Vec<Case> {
             }));
         }
     }
-    // More rows of an expert than a tile has, and more rows than are looked through at once.
+    // More rows of an expert than a tile has, and more rows than are searched at once.
     cases.push(case(Product::new([DType::F32; 2], [2, 70, 33], [150, 3])));
     for (w, ids) in [
         ([3, 17, 32], [0, 2]),
@@ -148,7 +148,7 @@ fn case(product: Product) -> Case {
     }
     let layout = format!(
         "{}_{}-x_{}-ids_{}-{}",
-        format!("{place:?}").to_lowercase(),
+        place.name(),
         forms[0].name(),
         forms[1].name(),
         forms[2].name(),

@@ -11,6 +11,7 @@ mod conv2d;
 mod conv_transpose2d;
 mod convolution;
 mod copy;
+mod factors;
 mod gemm;
 mod get_rows;
 mod glu;
@@ -29,6 +30,7 @@ mod repeat;
 mod rms_norm;
 mod rope;
 mod rope_apply;
+mod rope_sweep;
 mod row_scales;
 mod scale;
 mod set_rows;
@@ -157,7 +159,7 @@ fn plain() -> Vec<DType> {
     dtypes::PLAIN.to_vec()
 }
 
-/// What is moved and cast, and not computed with.
+/// Dtypes that operations only move and cast.
 fn stored() -> impl Iterator<Item = DType> {
     plain().into_iter().filter(|dtype| !FLOATS.contains(dtype))
 }

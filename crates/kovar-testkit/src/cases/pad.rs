@@ -3,10 +3,10 @@
 use kovar_core::ops::Pad;
 use kovar_core::{DType, Dims};
 
-use super::sweep::{Point, any_bits, moving};
+use super::sweep::{Point, moved, moving};
 use super::{Case, Form, Place, Target, plain};
 
-/// Sizes of padding along a dimension, before and behind.
+/// Sizes of padding before and after each dimension.
 type Around = Vec<(usize, usize)>;
 
 pub(super) fn tests() -> Vec<Case> {
@@ -29,13 +29,14 @@ pub(super) fn tests() -> Vec<Case> {
             (vec![3, 1000], vec![(20, 20), (500, 30)]),
         ] {
             for value in [0.0, held(dtype, 7.0)] {
-                let point = point(dtype, &dims, Form::Contiguous, Target::Fresh);
+                let point = moved(dtype, &dims);
                 cases.push(case(point, around.clone(), value, Place::Weight));
             }
         }
         if !dtype.is_integer() {
             for value in [0.1, -1e-5, f32::NEG_INFINITY, f32::NAN] {
-                let point = point(dtype, &[4, 6], Form::Transposed, Target::Into(Form::Gaps));
+                let point = moved(dtype, &[4, 6]);
+                let point = point.laid(Form::Transposed, Target::Into(Form::Gaps));
                 cases.push(case(point, vec![(1, 0), (2, 1)], value, Place::Input));
             }
         }
@@ -49,10 +50,7 @@ pub(super) fn perf() -> Vec<Case> {
         (vec![1024, 1000], vec![(0, 0), (0, 24)]),
     ]
     .into_iter()
-    .map(|(dims, around)| {
-        let point = point(DType::F32, &dims, Form::Contiguous, Target::Fresh);
-        case(point, around, 0.0, Place::Temp)
-    })
+    .map(|(dims, around)| case(moved(DType::F32, &dims), around, 0.0, Place::Temp))
     .collect()
 }
 
@@ -65,36 +63,15 @@ fn held(dtype: DType, value: f32) -> f32 {
     }
 }
 
-fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: any_bits(dtype, dims),
-    }
-}
-
 fn case(point: Point, around: Around, value: f32, place: Place) -> Case {
     let list: Vec<String> = around.iter().map(|(a, b)| format!("{a}+{b}")).collect();
-    let mut labels = point.labels(&format!(",around=[{}],value={value}", list.join(",")));
-    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
-    Case::new("pad", "pad", labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
-        let (before, after): (Vec<usize>, Vec<usize>) = around.iter().copied().unzip();
-        let op = Pad {
-            before: Dims::new(&before).unwrap_or_default(),
-            after: Dims::new(&after).unwrap_or_default(),
-            value,
-        };
-        setup.apply(op, &[x], target)?;
-        Ok(())
-    })
+    let extra = format!(",around=[{}],value={value}", list.join(","));
+    let labels = point.labels_in(place, &extra);
+    let (before, after): (Vec<usize>, Vec<usize>) = around.into_iter().unzip();
+    let op = Pad {
+        before: Dims::new(&before).unwrap_or_default(),
+        after: Dims::new(&after).unwrap_or_default(),
+        value,
+    };
+    point.case("pad", op, place, labels)
 }

@@ -1,9 +1,11 @@
 //! Cases of `pool2d`.
 
+use kovar_core::DType;
 use kovar_core::ops::{Pool2d, PoolKind};
 
-use super::images::{Image, sweep};
-use super::{Case, sizes};
+use super::images::sweep;
+use super::sweep::Point;
+use super::{Case, Place, sizes};
 
 /// A kernel, a stride and a padding.
 type Window = [[usize; 2]; 3];
@@ -45,24 +47,19 @@ pub(super) fn perf() -> Vec<Case> {
     let window = [[2, 2], [2, 2], [0, 0]];
     KINDS
         .into_iter()
-        .map(|kind| case(Image::new([1, 256, 64, 64]), kind, window))
+        .map(|kind| case(Point::dense(DType::F32, &[1, 256, 64, 64]), kind, window))
         .collect()
 }
 
-fn case(image: Image, (kind, kind_name): (PoolKind, &str), window: Window) -> Case {
+fn case(image: Point, (kind, kind_name): (PoolKind, &str), window: Window) -> Case {
     let [kernel, stride, padding] = window;
-    let shape = format!(
-        "{},{kind_name},k={},s={},p={}",
-        sizes(&image.dims),
-        sizes(&kernel),
-        sizes(&stride),
-        sizes(&padding)
-    );
+    let [k, s, p] = window.map(|size| sizes(&size));
+    let labels = image.labels(&format!(",{kind_name},k={k},s={s},p={p}"));
     let op = Pool2d {
         kind,
         kernel,
         stride,
         padding,
     };
-    image.case("pool2d", op.into(), shape)
+    image.case("pool2d", op, Place::Temp, labels)
 }

@@ -28,13 +28,7 @@ pub(super) fn tests() -> Vec<Case> {
             for dims in [vec![5, 33], vec![2, 3, 17], vec![2, 3, 4, 1030]] {
                 let rank = dims.len() - 1;
                 if form.applies(DType::F32, rank) {
-                    let point = Point {
-                        dtype,
-                        dims,
-                        form: Form::Contiguous,
-                        target: Target::Fresh,
-                        fill: Fill::Gaussian(2.0),
-                    };
+                    let point = Point::dense(dtype, &dims).filled(Fill::Gaussian(2.0));
                     cases.push(case(point, Scales::Given(form)));
                 }
             }
@@ -47,13 +41,7 @@ pub(super) fn perf() -> Vec<Case> {
     [[1, 4096], [512, 4096]]
         .into_iter()
         .map(|dims| {
-            let point = Point {
-                dtype: DType::F32,
-                dims: dims.to_vec(),
-                form: Form::Contiguous,
-                target: Target::Fresh,
-                fill: Fill::Gaussian(1.0),
-            };
+            let point = Point::dense(DType::F32, &dims);
             case(point, Scales::Given(Form::Contiguous))
         })
         .collect()
@@ -66,24 +54,17 @@ fn case(point: Point, scales: Scales) -> Case {
     }
     let op = "quantize_rows";
     Case::new(op, op, labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", Place::Temp, dtype, &dims, form, fill)?;
+        let x = point.operand(setup, "x", Place::Temp)?;
         let scales = match scales {
             Scales::Own => setup.graph.apply(RowScales.into(), &[x])?,
             Scales::Given(form) => {
-                let rows = &dims[..dims.len() - 1];
+                let rows = &point.dims[..point.dims.len() - 1];
                 // Small enough that codes are clamped, too.
                 let fill = Fill::Gaussian(0.03);
                 setup.operand("scales", Place::Temp, DType::F32, rows, form, fill)?
             }
         };
-        setup.apply(QuantizeRows, &[x, scales], target)?;
+        setup.apply(QuantizeRows, &[x, scales], point.target)?;
         Ok(())
     })
 }

@@ -1,10 +1,10 @@
 //! Cases of sums and means over the last dimension.
 
 use kovar_core::DType;
-use kovar_core::ops::{Op, Reduce, ReduceKind};
+use kovar_core::ops::{Reduce, ReduceKind};
 
 use super::sweep::{Point, elementwise, long_rows};
-use super::{Case, FLOATS, Form, Place, Target};
+use super::{Case, FLOATS, Place, Target};
 use crate::synthetic::Fill;
 
 const KINDS: [ReduceKind; 2] = [ReduceKind::Sum, ReduceKind::Mean];
@@ -31,10 +31,7 @@ fn of_kind(kind: ReduceKind) -> Vec<Case> {
             (vec![3, 0], Place::Temp),
             (vec![0, 3], Place::Temp),
         ] {
-            let point = Point {
-                fill: Fill::Positive,
-                ..dense(dtype, &dims)
-            };
+            let point = Point::dense(dtype, &dims).filled(Fill::Positive);
             cases.push(case(kind, point, place));
         }
     }
@@ -44,38 +41,11 @@ fn of_kind(kind: ReduceKind) -> Vec<Case> {
 pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 3] = [&[1, 65536], &[512, 4096], &[65536, 32]];
     dims.into_iter()
-        .map(|dims| case(ReduceKind::Sum, dense(DType::F32, dims), Place::Temp))
+        .map(|dims| case(ReduceKind::Sum, Point::dense(DType::F32, dims), Place::Temp))
         .collect()
 }
 
-fn dense(dtype: DType, dims: &[usize]) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form: Form::Contiguous,
-        target: Target::Fresh,
-        fill: Fill::Gaussian(1.0),
-    }
-}
-
 fn case(kind: ReduceKind, point: Point, place: Place) -> Case {
-    let sign = match point.fill {
-        Fill::Positive => ",positive",
-        _ => "",
-    };
-    let mut labels = point.labels(sign);
-    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
-    let op = Reduce { kind };
-    Case::new("reduce", Op::from(op).name(), labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
-        setup.apply(op, &[x], target)?;
-        Ok(())
-    })
+    let labels = point.labels_in(place, point.sign());
+    point.case("reduce", Reduce { kind }, place, labels)
 }

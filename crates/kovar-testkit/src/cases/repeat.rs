@@ -3,8 +3,8 @@
 use kovar_core::ops::Repeat;
 use kovar_core::{DType, Dims};
 
-use super::sweep::{Point, any_bits, moving};
-use super::{Case, Form, Place, Target, plain};
+use super::sweep::{Point, moved, moving};
+use super::{Case, Place, plain};
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -27,8 +27,7 @@ pub(super) fn tests() -> Vec<Case> {
             (vec![2, 300], vec![20, 7]),
         ] {
             for place in [Place::Weight, Place::Input] {
-                let point = point(dtype, &dims, Form::Contiguous, Target::Fresh);
-                cases.push(case(point, counts.clone(), place));
+                cases.push(case(moved(dtype, &dims), counts.clone(), place));
             }
         }
     }
@@ -42,38 +41,13 @@ pub(super) fn perf() -> Vec<Case> {
         (vec![8, 64, 64], vec![2, 4, 2]),
     ]
     .into_iter()
-    .map(|(dims, counts)| {
-        let point = point(DType::F32, &dims, Form::Contiguous, Target::Fresh);
-        case(point, counts, Place::Temp)
-    })
+    .map(|(dims, counts)| case(moved(DType::F32, &dims), counts, Place::Temp))
     .collect()
-}
-
-fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: any_bits(dtype, dims),
-    }
 }
 
 fn case(point: Point, counts: Vec<usize>, place: Place) -> Case {
     let list = format!("{counts:?}").replace(' ', "");
-    let mut labels = point.labels(&format!(",counts={list}"));
-    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
-    Case::new("repeat", "repeat", labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
-        let counts = Dims::new(&counts).unwrap_or_default();
-        setup.apply(Repeat { counts }, &[x], target)?;
-        Ok(())
-    })
+    let labels = point.labels_in(place, &format!(",counts={list}"));
+    let counts = Dims::new(&counts).unwrap_or_default();
+    point.case("repeat", Repeat { counts }, place, labels)
 }

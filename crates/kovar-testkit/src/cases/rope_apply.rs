@@ -1,131 +1,61 @@
-//! Cases of `rope_apply`.
+//! Cases of `rope_apply`. In place means the window of `x` with tokens and heads swapped.
 
-use kovar_core::DType;
-use kovar_core::ops::{Op, Pairing, RopeApply, RopeSpec};
+use kovar_core::ops::{RopeApply, RopeSpec};
 
-use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
+use super::rope_sweep::{Rotation, Sweep};
+use super::{Case, Form, Target};
 use crate::synthetic::Fill;
 
-/// What the table's matrices are.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The matrices of the table.
+#[derive(Clone, Copy)]
 enum Matrices {
     /// Rotations by the angles of positions from this one on.
     Rotations(i32),
-    /// Four unrelated numbers: nothing may follow from one entry for another.
+    /// Four unrelated numbers: no entry follows from another.
     Any,
 }
 
-#[derive(Clone)]
-struct Turn {
-    dtype: DType,
-    dims: [usize; 4],
-    pairing: Pairing,
-    form: Form,
-    table_form: Form,
-    /// In place means the window of `x` with tokens and heads swapped.
-    target: Target,
-    matrices: Matrices,
-    fill: Fill,
-}
-
 pub(super) fn tests() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for dtype in FLOATS {
-        for pairing in [Pairing::Normal, Pairing::Neox] {
-            let base = Turn {
-                dtype,
-                dims: [2, 5, 3, 64],
-                pairing,
-                form: Form::Contiguous,
-                table_form: Form::Contiguous,
-                target: Target::Fresh,
-                matrices: Matrices::Rotations(7),
-                fill: Fill::Gaussian(1.0),
-            };
-            let shapes = [
-                [1, 1, 1, 2],
-                [1, 9, 1, 64],
-                [2, 1, 7, 32],
-                [1, 7, 2, 128],
-                [3, 5, 4, 80],
-                [2, 11, 3, 34],
-                [2, 3, 2, 6],
-                [1, 0, 2, 64],
-                [2, 3, 2, 0],
-            ];
-            for dims in shapes {
-                for target in [Target::Fresh, Target::InPlace(0)] {
-                    cases.push(case(Turn {
-                        dims,
-                        target,
-                        ..base.clone()
-                    }));
-                }
-            }
-            for form in Form::ALL {
-                let targets = [
-                    Target::Fresh,
-                    Target::InPlace(0),
-                    Target::Into(Form::Permuted),
-                    Target::Into(Form::Window),
-                ];
-                for target in targets {
-                    if form == Form::Repeated && target == Target::InPlace(0) {
-                        continue;
-                    }
-                    cases.push(case(Turn {
-                        form,
-                        target,
-                        matrices: Matrices::Any,
-                        ..base.clone()
-                    }));
-                }
-            }
-            for table_form in [
+    let base = Matrices::Rotations(7);
+    let sweep = Sweep {
+        targets: &[
+            Target::Fresh,
+            Target::InPlace(0),
+            Target::Into(Form::Permuted),
+            Target::Into(Form::Window),
+        ],
+        table: base,
+        shapes: &[
+            (&[1, 1, 1, 2], base),
+            (&[1, 9, 1, 64], base),
+            (&[2, 1, 7, 32], base),
+            (&[1, 7, 2, 128], base),
+            (&[3, 5, 4, 80], base),
+            (&[2, 11, 3, 34], base),
+            (&[2, 3, 2, 6], base),
+            (&[1, 0, 2, 64], base),
+            (&[2, 3, 2, 0], base),
+        ],
+        table_of_forms: Matrices::Any,
+        table_forms: (
+            &[
                 Form::Offset,
                 Form::Gaps,
                 Form::Permuted,
                 Form::Transposed,
                 Form::Repeated,
-            ] {
-                cases.push(case(Turn {
-                    table_form,
-                    matrices: Matrices::Any,
-                    ..base.clone()
-                }));
-            }
-            for from in [0, 100_000] {
-                cases.push(case(Turn {
-                    matrices: Matrices::Rotations(from),
-                    ..base.clone()
-                }));
-            }
-            for fill in [Fill::Small, Fill::large(dtype)] {
-                cases.push(case(Turn {
-                    fill,
-                    ..base.clone()
-                }));
-            }
-        }
-    }
-    cases
+            ],
+            Matrices::Any,
+        ),
+        tables: [0, 100_000].map(Matrices::Rotations),
+    };
+    sweep.cases(case)
 }
 
 pub(super) fn perf() -> Vec<Case> {
     [[1, 1, 32, 128], [2, 4096, 24, 64]]
         .into_iter()
-        .map(|dims| {
-            case(Turn {
-                dtype: DType::F32,
-                dims,
-                pairing: Pairing::Normal,
-                form: Form::Contiguous,
-                table_form: Form::Contiguous,
-                target: Target::Fresh,
-                matrices: Matrices::Rotations(0),
-                fill: Fill::Gaussian(1.0),
-            })
-        })
+        .map(|dims| case(Rotation::new(&dims, Target::Fresh, Matrices::Rotations(0))))
         .collect()
 }
 
@@ -140,58 +70,23 @@ fn rotations(from: i32, tokens: usize, d: usize) -> Fill {
     Fill::Values(matrices.map(f64::from).collect())
 }
 
-fn case(turn: Turn) -> Case {
-    let pairing = format!("{:?}", turn.pairing).to_lowercase();
-    let hard = match turn.fill {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
-        _ => "",
-    };
-    let matrices = match turn.matrices {
+fn case(rotation: Rotation<Matrices>) -> Case {
+    let matrices = match rotation.table {
         Matrices::Rotations(from) => format!("from={from}"),
         Matrices::Any => "any".to_owned(),
     };
-    let shape = format!("{},{pairing},{matrices}{hard}", sizes(&turn.dims));
-    let layout = format!(
-        "{}-table_{}-{}",
-        turn.form.name(),
-        turn.table_form.name(),
-        turn.target.name()
-    );
-    let labels = (lower(turn.dtype), shape, layout);
+    let labels = rotation.labels(&format!(",{},{matrices}", rotation.pairing_name()));
     Case::new("rope_apply", "rope_apply", labels, move |setup| {
-        let Turn {
-            dtype,
-            dims,
-            pairing,
-            form,
-            table_form,
-            target,
-            matrices,
-            fill,
-        } = turn.clone();
-        let [_, tokens, _, d] = dims;
-        let matrices = match matrices {
+        let (tokens, d) = (rotation.dims[1], rotation.dims[3]);
+        let matrices = match rotation.table {
             Matrices::Rotations(from) => rotations(from, tokens, d),
             Matrices::Any => Fill::Gaussian(1.0),
         };
-        let matrices = match (table_form, matrices) {
-            // One row for all tokens.
-            (Form::Repeated, _) => Fill::Gaussian(1.0),
-            (_, matrices) => matrices,
-        };
-        let x = setup.operand("x", Place::Temp, dtype, &dims, form, fill)?;
-        let table = setup.operand(
-            "table",
-            Place::Input,
-            DType::F32,
-            &[tokens, d / 2, 2, 2],
-            table_form,
-            matrices,
-        )?;
-        match target {
+        let [x, table] = rotation.operands(setup, &[tokens, d / 2, 2, 2], matrices)?;
+        let pairing = rotation.pairing;
+        match rotation.target {
             Target::InPlace(_) => setup.graph.rope_apply_in_place(x, table, pairing)?,
-            target => setup.apply(Op::from(RopeApply { pairing }), &[x, table], target)?,
+            target => setup.apply(RopeApply { pairing }, &[x, table], target)?,
         };
         Ok(())
     })

@@ -1,10 +1,10 @@
 //! Cases of `scale`.
 
+use kovar_core::DType;
 use kovar_core::ops::Scale;
 
 use super::sweep::{Point, elementwise};
-use super::{Case, FLOATS, Form, Place, Target};
-use crate::synthetic::Fill;
+use super::{Case, FLOATS, Place};
 
 pub(super) fn tests() -> Vec<Case> {
     let mut cases: Vec<Case> = elementwise(&FLOATS)
@@ -17,7 +17,7 @@ pub(super) fn tests() -> Vec<Case> {
         (-0.0001, Place::Weight),
         (3e-8, Place::Temp),
     ] {
-        cases.push(case(dense(&[3, 70]), factor, place));
+        cases.push(case(Point::dense(DType::F32, &[3, 70]), factor, place));
     }
     cases
 }
@@ -25,32 +25,11 @@ pub(super) fn tests() -> Vec<Case> {
 pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 2] = [&[1, 4096], &[512, 4096]];
     dims.into_iter()
-        .map(|dims| case(dense(dims), 0.5, Place::Temp))
+        .map(|dims| case(Point::dense(DType::F32, dims), 0.5, Place::Temp))
         .collect()
-}
-
-fn dense(dims: &[usize]) -> Point {
-    Point {
-        dtype: kovar_core::DType::F32,
-        dims: dims.to_vec(),
-        form: Form::Contiguous,
-        target: Target::Fresh,
-        fill: Fill::Gaussian(1.0),
-    }
 }
 
 fn case(point: Point, scale: f32, place: Place) -> Case {
     let labels = point.labels(&format!(",scale={scale}"));
-    Case::new("scale", "scale", labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
-        setup.apply(Scale { scale }, &[x], target)?;
-        Ok(())
-    })
+    point.case("scale", Scale { scale }, place, labels)
 }

@@ -3,7 +3,7 @@
 use kovar_core::DType;
 use kovar_core::ops::dtypes::ENCODED;
 
-use super::sweep::any_bits;
+use super::sweep::{any_bits, hard};
 use super::{Case, FLOATS, Form, Place, lower, sizes, stored};
 use crate::synthetic::Fill;
 
@@ -18,7 +18,7 @@ struct Write {
     x_form: Form,
     form: Form,
     place: Place,
-    /// What the destination holds before.
+    /// What the destination holds before the run.
     before: Option<Fill>,
     x_fill: Fill,
 }
@@ -95,9 +95,10 @@ pub(super) fn tests() -> Vec<Case> {
                     ..base.clone()
                 })
             }));
-            let rows: [&[usize]; 3] = match blocks {
-                false => [&[1], &[257], &[2, 3, 5]],
-                true => [&[32], &[288], &[2, 3, 32]],
+            let rows: [&[usize]; 3] = if blocks {
+                [&[32], &[288], &[2, 3, 32]]
+            } else {
+                [&[1], &[257], &[2, 3, 5]]
             };
             cases.extend(rows.map(|row| {
                 case(Write {
@@ -186,11 +187,7 @@ pub(super) fn perf() -> Vec<Case> {
 }
 
 fn case(write: Write) -> Case {
-    let hard = match write.x_fill {
-        Fill::Small => ",small",
-        Fill::Large(_) => ",large",
-        _ => "",
-    };
+    let hard = hard(&write.x_fill);
     let before = if write.before.is_some() {
         ""
     } else {
@@ -205,12 +202,11 @@ fn case(write: Write) -> Case {
             write.ids.label()
         ),
         format!(
-            "{}-into_{:?}_{}{before}",
+            "{}-into_{}_{}{before}",
             write.x_form.name(),
-            write.place,
+            write.place.name(),
             write.form.name()
-        )
-        .to_lowercase(),
+        ),
     );
     Case::new("set_rows", "set_rows", labels, move |setup| {
         let Write {

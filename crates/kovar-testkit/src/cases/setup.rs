@@ -1,4 +1,4 @@
-//! What a case puts on a device: a graph of the nodes under test, and what its storages hold.
+//! What a case puts on a device: a graph of the nodes under test, and the contents of its storages.
 
 use kovar_core::error::GraphError;
 use kovar_core::ops::{Op, Operands};
@@ -20,20 +20,32 @@ pub enum Place {
     Temp,
 }
 
+impl Place {
+    /// The name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Weight => "weight",
+            Place::Input => "input",
+            Place::State => "state",
+            Place::Temp => "temp",
+        }
+    }
+}
+
 /// How a value lies on its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The whole storage, row-major.
     Contiguous,
-    /// Behind two rows (of the first dimension) that aren't part of it, before one.
+    /// After two rows (of the first dimension) that are not part of it, and before another one.
     Offset,
-    /// Each row of the last dimension a part of a longer one.
+    /// Each row of the last dimension is a window of a longer row.
     Gaps,
     /// The two dimensions before the last swapped in memory.
     Permuted,
     /// The last two dimensions swapped in memory.
     Transposed,
-    /// A part of a larger storage along every dimension, with the two before the last swapped.
+    /// A window of a larger storage along every dimension, with the two before the last swapped.
     Window,
     /// The first dimension repeats one element (stride 0). For reading only.
     Repeated,
@@ -64,7 +76,7 @@ impl Form {
         }
     }
 
-    /// Whether a value of this dtype and rank can lie so.
+    /// Whether a value of this dtype and rank can have this form.
     pub fn applies(self, dtype: DType, rank: usize) -> bool {
         match self {
             Form::Contiguous => true,
@@ -99,8 +111,8 @@ impl Target {
     }
 }
 
-/// A graph of the nodes under test and what its storages hold before a run. Bytes that no fill
-/// names are 0xFF, which is NaN in every float dtype and as the scale of a block.
+/// A graph of the nodes under test, and the contents of its storages before a run. Bytes that no
+/// fill covers are 0xFF, which is NaN in every float dtype and as the scale of a block.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The graph.
@@ -123,22 +135,22 @@ impl Setup {
     ) -> Result<ValueId, GraphError> {
         let rank = dims.len();
         let block = dtype.block_len();
-        // Two odd elements, or a block, before a row's window and one or a block behind it.
-        let (before, behind) = if block > 1 { (block, block) } else { (3, 2) };
+        // Some elements, or a block, before a row's window and after it.
+        let (before, after) = if block > 1 { (block, block) } else { (3, 2) };
         let mut sizes = dims.to_vec();
         let (mut lead, mut order) = (vec![0; rank], (0..rank).collect::<Vec<_>>());
         match form {
             Form::Contiguous => {}
             Form::Offset => (lead[0], sizes[0]) = (2, sizes[0] + 3),
             Form::Gaps => {
-                (lead[rank - 1], sizes[rank - 1]) = (before, sizes[rank - 1] + before + behind);
+                (lead[rank - 1], sizes[rank - 1]) = (before, sizes[rank - 1] + before + after);
             }
             Form::Permuted => order.swap(rank - 2, rank - 3),
             Form::Transposed => order.swap(rank - 1, rank - 2),
             Form::Window => {
                 for at in 0..rank {
                     let last = at + 1 == rank;
-                    let (start, end) = if last { (before, behind) } else { (1, 1) };
+                    let (start, end) = if last { (before, after) } else { (1, 1) };
                     (lead[at], sizes[at]) = (start, sizes[at] + start + end);
                 }
                 if rank >= 3 {

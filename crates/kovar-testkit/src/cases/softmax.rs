@@ -36,7 +36,7 @@ pub(super) fn tests() -> Vec<Case> {
                 };
                 let mask = (mask_dtype, mask_dims.to_vec(), form, share);
                 cases.push(case(
-                    point(dtype, &[2, 3, 5, 33], x_form, target),
+                    Point::dense(dtype, &[2, 3, 5, 33]).laid(x_form, target),
                     Softmax::new(1.0),
                     Some(mask),
                 ));
@@ -44,7 +44,7 @@ pub(super) fn tests() -> Vec<Case> {
         }
     }
     for scale in [0.0, -1.0, 40.0] {
-        let point = point(DType::F32, &[5, 100], Form::Contiguous, Target::Fresh);
+        let point = Point::dense(DType::F32, &[5, 100]);
         cases.push(case(point, Softmax::new(scale), None));
     }
     cases.extend(alibi());
@@ -60,7 +60,7 @@ pub(super) fn tests() -> Vec<Case> {
                 max_bias,
             };
             let mask = (mask_dtype, dims.to_vec(), Form::Contiguous, share);
-            let point = point(dtype, &long, Form::Permuted, Target::InPlace(0));
+            let point = Point::dense(dtype, &long).laid(Form::Permuted, Target::InPlace(0));
             cases.push(case(point, op, Some(mask)));
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn tests() -> Vec<Case> {
 pub(super) fn perf() -> Vec<Case> {
     let dims: [&[usize]; 2] = [&[32, 1, 2048], &[32, 64, 2048]];
     dims.into_iter()
-        .map(|dims| point(DType::F32, dims, Form::Contiguous, Target::InPlace(0)))
+        .map(|dims| Point::dense(DType::F32, dims).laid(Form::Contiguous, Target::InPlace(0)))
         .map(|point| case(point, Softmax::new(0.125), None))
         .collect()
 }
@@ -95,7 +95,8 @@ fn alibi() -> Vec<Case> {
                         0 => Target::InPlace(0),
                         _ => Target::Fresh,
                     };
-                    let point = point(dtype, &[2, heads, 5, 33], Form::Contiguous, target);
+                    let point =
+                        Point::dense(dtype, &[2, heads, 5, 33]).laid(Form::Contiguous, target);
                     cases.push(case(point, op, Some(mask)));
                 }
             }
@@ -105,23 +106,13 @@ fn alibi() -> Vec<Case> {
         scale: 1.0,
         max_bias: 8.0,
     };
-    let point = point(DType::F32, &[6, 4, 17], Form::Contiguous, Target::Fresh);
+    let point = Point::dense(DType::F32, &[6, 4, 17]);
     cases.push(case(
         point,
         op,
         Some((DType::F32, vec![4, 17], Form::Contiguous, 1.0)),
     ));
     cases
-}
-
-fn point(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: Fill::Gaussian(1.0),
-    }
 }
 
 fn case(point: Point, op: Softmax, mask: Option<Mask>) -> Case {
@@ -136,19 +127,12 @@ fn case(point: Point, op: Softmax, mask: Option<Mask>) -> Case {
         labels.2 += &format!("-mask_{}", form.name());
     }
     Case::new("softmax", "softmax", labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let mut inputs = vec![setup.operand("x", Place::Temp, dtype, &dims, form, fill)?];
+        let mut inputs = vec![point.operand(setup, "x", Place::Temp)?];
         if let Some((dtype, dims, form, share)) = mask.clone() {
             let fill = Fill::Mask(share);
             inputs.push(setup.operand("mask", Place::Input, dtype, &dims, form, fill)?);
         }
-        setup.apply(op, &inputs, target)?;
+        setup.apply(op, &inputs, point.target)?;
         Ok(())
     })
 }

@@ -1,9 +1,11 @@
 //! Shapes and layouts that operations over any dims are swept through.
 
-use kovar_core::DType;
+use kovar_core::error::GraphError;
+use kovar_core::ops::Op;
+use kovar_core::{DType, ValueId};
 
-use super::setup::{Form, Target};
-use super::{lower, sizes};
+use super::setup::{Form, Place, Setup, Target};
+use super::{Case, lower, sizes};
 use crate::synthetic::Fill;
 
 /// One point of a sweep.
@@ -16,24 +18,98 @@ pub(super) struct Point {
     pub fill: Fill,
 }
 
+/// The last three parts of a case's name.
+pub(super) type Labels = (String, String, String);
+
 impl Point {
-    /// The last three parts of a case's name; `extra` follows the dims.
-    pub(super) fn labels(&self, extra: &str) -> (String, String, String) {
-        let hard = match self.fill {
-            Fill::Small => ",small",
-            Fill::Large(_) => ",large",
-            _ => "",
-        };
+    /// A contiguous operand of normal numbers, and a fresh result.
+    pub(super) fn dense(dtype: DType, dims: &[usize]) -> Self {
+        Self {
+            dtype,
+            dims: dims.to_vec(),
+            form: Form::Contiguous,
+            target: Target::Fresh,
+            fill: Fill::Gaussian(1.0),
+        }
+    }
+
+    /// The same with another form of the operand and another target.
+    pub(super) fn laid(self, form: Form, target: Target) -> Self {
+        Self {
+            form,
+            target,
+            ..self
+        }
+    }
+
+    /// The same with other elements.
+    pub(super) fn filled(self, fill: Fill) -> Self {
+        Self { fill, ..self }
+    }
+
+    /// The labels of a case; `extra` follows the dims.
+    pub(super) fn labels(&self, extra: &str) -> Labels {
         (
             lower(self.dtype),
-            format!("{}{extra}{hard}", sizes(&self.dims)),
+            format!("{}{extra}{}", sizes(&self.dims), hard(&self.fill)),
             format!("{}-{}", self.form.name(), self.target.name()),
         )
+    }
+
+    /// The same with the operand's place.
+    pub(super) fn labels_in(&self, place: Place, extra: &str) -> Labels {
+        let (dtypes, shape, layout) = self.labels(extra);
+        (dtypes, shape, format!("{layout}-{}", place.name()))
+    }
+
+    /// The operand.
+    pub(super) fn operand(
+        &self,
+        setup: &mut Setup,
+        name: &str,
+        place: Place,
+    ) -> Result<ValueId, GraphError> {
+        let fill = self.fill.clone();
+        setup.operand(name, place, self.dtype, &self.dims, self.form, fill)
+    }
+
+    /// The case of an operation on this operand alone.
+    pub(super) fn case(
+        self,
+        family: &'static str,
+        op: impl Into<Op>,
+        place: Place,
+        labels: Labels,
+    ) -> Case {
+        let op = op.into();
+        Case::new(family, op.name(), labels, move |setup| {
+            let x = self.operand(setup, "x", place)?;
+            setup.apply(op.clone(), &[x], self.target)?;
+            Ok(())
+        })
+    }
+
+    /// How labels say that no element is negative.
+    pub(super) fn sign(&self) -> &'static str {
+        if self.fill == Fill::Positive {
+            ",positive"
+        } else {
+            ""
+        }
     }
 
     /// The innermost size.
     pub(super) fn last(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
+    }
+}
+
+/// How the labels of a case name elements that are hard to compute with.
+pub(super) fn hard(fill: &Fill) -> &'static str {
+    match fill {
+        Fill::Small => ",small",
+        Fill::Large(_) => ",large",
+        _ => "",
     }
 }
 
@@ -79,13 +155,7 @@ pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
     let mut points = Vec::new();
     for &dtype in dtypes {
         let mut push = |dims: &[usize], form, target, fill| {
-            points.push(Point {
-                dtype,
-                dims: dims.to_vec(),
-                form,
-                target,
-                fill,
-            });
+            points.push(Point::dense(dtype, dims).laid(form, target).filled(fill));
         };
         for dims in DENSE {
             push(dims, Form::Contiguous, Target::Fresh, Fill::Gaussian(1.0));
@@ -109,24 +179,12 @@ pub(super) fn elementwise(dtypes: &[DType]) -> Vec<Point> {
     points
 }
 
-/// Rows that devices share out among several workgroups: of a million elements, and of some
+/// Rows that devices split over several workgroups: of a million elements, and of some
 /// thousand in every dtype, strided and in place.
 pub(super) fn long_rows() -> Vec<Point> {
-    let point = |dtype, dims: &[usize], form, target| Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: Fill::Positive,
-    };
     let mut points = vec![
-        point(DType::F32, &[1 << 20], Form::Contiguous, Target::Fresh),
-        point(
-            DType::BF16,
-            &[1, 1_000_001],
-            Form::Contiguous,
-            Target::Fresh,
-        ),
+        Point::dense(DType::F32, &[1 << 20]),
+        Point::dense(DType::BF16, &[1, 1_000_001]),
     ];
     for dtype in super::FLOATS {
         for (dims, form, target) in [
@@ -140,10 +198,11 @@ pub(super) fn long_rows() -> Vec<Point> {
                 Target::Into(Form::Transposed),
             ),
         ] {
-            points.push(point(dtype, &dims, form, target));
+            points.push(Point::dense(dtype, &dims).laid(form, target));
         }
     }
-    points
+    let points = points.into_iter();
+    points.map(|point| point.filled(Fill::Positive)).collect()
 }
 
 /// The sweep of an operation that moves elements and never works in place.
@@ -158,10 +217,15 @@ pub(super) fn moving(dtypes: &[DType]) -> Vec<Point> {
     points
 }
 
-/// Elements of a plain dtype all over its range; of 8-bit floats and Bool every byte.
+/// A contiguous operand as in [`moving`].
+pub(super) fn moved(dtype: DType, dims: &[usize]) -> Point {
+    Point::dense(dtype, dims).filled(any_bits(dtype, dims))
+}
+
+/// Elements over the whole range of a plain dtype; for 8-bit floats and Bool, every byte.
 pub(super) fn any_bits(dtype: DType, dims: &[usize]) -> Fill {
     let count: usize = dims.iter().product();
-    // The multiples of an odd number, of which the upper bits are all of those in turn.
+    // The upper bits of the multiples of an odd number go through all values.
     let bits = |i: usize| (i as i64).wrapping_mul(0x1e37_79b9_7f4a_7c15);
     let number = |i: usize| match dtype {
         DType::I8 => (bits(i) >> 55) as i8 as i64,
@@ -188,43 +252,26 @@ pub(super) fn ordered() -> Vec<Point> {
     points.retain(|point| !matches!(point.target, Target::InPlace(_)));
     for dtype in super::FLOATS {
         for dims in [[3, 1024], [2, 1500], [5, 128]] {
-            for fill in [ties(dims), specials(dims), Fill::Gaussian(1.0)] {
-                points.push(Point {
-                    dtype,
-                    dims: dims.to_vec(),
-                    form: Form::Contiguous,
-                    target: Target::Fresh,
-                    fill,
-                });
-            }
+            points.extend(orders(dtype, dims));
         }
     }
     points
 }
 
+fn orders(dtype: DType, dims: [usize; 2]) -> [Point; 3] {
+    [ties(dims), specials(dims), Fill::Gaussian(1.0)]
+        .map(|fill| Point::dense(dtype, &dims).filled(fill))
+}
+
 /// Long rows of an operation that orders elements.
 pub(super) fn long_orders() -> Vec<Point> {
-    let mut points = vec![Point {
-        dtype: DType::F32,
-        dims: vec![1, 1 << 20],
-        form: Form::Contiguous,
-        target: Target::Fresh,
-        fill: Fill::Gaussian(1.0),
-    }];
+    let mut points = vec![Point::dense(DType::F32, &[1, 1 << 20])];
     for dtype in super::FLOATS {
         for (dims, form, target) in [
             ([3, 2049], Form::Contiguous, Target::Fresh),
             ([2, 17_000], Form::Transposed, Target::Into(Form::Gaps)),
         ] {
-            for fill in [ties(dims), specials(dims), Fill::Gaussian(1.0)] {
-                points.push(Point {
-                    dtype,
-                    dims: dims.to_vec(),
-                    form,
-                    target,
-                    fill,
-                });
-            }
+            points.extend(orders(dtype, dims).map(|point| point.laid(form, target)));
         }
     }
     points
@@ -246,7 +293,7 @@ fn specials([rows, n]: [usize; 2]) -> Fill {
 }
 
 impl Point {
-    /// What [`ordered`] has put there.
+    /// How the labels of a case name the elements of [`ordered`].
     pub(super) fn kind_of_order(&self) -> &'static str {
         match &self.fill {
             Fill::Values(values) if values.iter().any(|x| x.is_nan()) => ",specials",

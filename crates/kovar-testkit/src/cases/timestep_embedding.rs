@@ -12,7 +12,7 @@ struct Times {
     dtype: DType,
     dims: Vec<usize>,
     form: Form,
-    /// The greatest one is below this.
+    /// All time steps are below this.
     below: f64,
 }
 
@@ -100,9 +100,10 @@ fn times(dtype: DType, dims: &[usize], form: Form) -> Times {
 }
 
 fn case(op: TimestepEmbedding, times: Times, target: Target) -> Case {
-    let flip = match op.flip_sin_to_cos {
-        true => "cos_sin",
-        false => "sin_cos",
+    let flip = if op.flip_sin_to_cos {
+        "cos_sin"
+    } else {
+        "sin_cos"
     };
     let labels = (
         lower(times.dtype),

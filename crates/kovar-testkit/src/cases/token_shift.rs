@@ -13,9 +13,9 @@ struct Shift {
     form: Form,
     state_form: Form,
     target: Target,
-    /// The run-time scalar that says how many tokens are valid; all without one.
+    /// The run-time scalar with the number of valid tokens; if `None`, all are valid.
     valid: Option<i32>,
-    /// Nodes that one after another update the same state.
+    /// Nodes that update the same state, one after another.
     nodes: usize,
 }
 

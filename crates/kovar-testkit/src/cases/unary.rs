@@ -1,7 +1,7 @@
 //! Cases of elementwise operations on one operand.
 
 use kovar_core::DType;
-use kovar_core::ops::{Op, Unary, UnaryKind};
+use kovar_core::ops::{Unary, UnaryKind};
 
 use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target};
@@ -32,7 +32,7 @@ const KINDS: [UnaryKind; 19] = [
     },
 ];
 
-/// Numbers at the edges of what the functions tell apart.
+/// Numbers at the edges between the functions' branches.
 const EDGES: [f64; 17] = [
     f64::NEG_INFINITY,
     -5.25,
@@ -53,7 +53,7 @@ const EDGES: [f64; 17] = [
     f64::NAN,
 ];
 
-/// Angles in radians close to multiples of pi / 2, where little is left of them, and large ones.
+/// Angles in radians: close to multiples of pi / 2, where a remainder is small, and large ones.
 const ANGLES: [f64; 10] = [
     std::f32::consts::FRAC_PI_4 as f64,
     -std::f32::consts::FRAC_PI_2 as f64,
@@ -80,11 +80,8 @@ pub(super) fn tests() -> Vec<Case> {
     ] {
         for dtype in FLOATS {
             let (form, target) = (Form::Gaps, Target::InPlace(0));
-            cases.push(case(
-                kind,
-                dense(dtype, &[5, 37], form, target),
-                Place::Temp,
-            ));
+            let point = Point::dense(dtype, &[5, 37]).laid(form, target);
+            cases.push(case(kind, point, Place::Temp));
         }
     }
     cases
@@ -97,8 +94,8 @@ fn of_kind(kind: UnaryKind) -> Vec<Case> {
             // Powers of 200 leave the range of F16.
             point.fill = Fill::Large(if kind == UnaryKind::Exp { 9.0 } else { 200.0 });
         }
-        let wants_positive = matches!(kind, UnaryKind::Sqrt | UnaryKind::Log);
-        if wants_positive && matches!(point.fill, Fill::Gaussian(_)) {
+        let takes_positive = matches!(kind, UnaryKind::Sqrt | UnaryKind::Log);
+        if takes_positive && matches!(point.fill, Fill::Gaussian(_)) {
             point.fill = Fill::Positive;
         }
         cases.push(case(kind, point, Place::Temp));
@@ -108,11 +105,11 @@ fn of_kind(kind: UnaryKind) -> Vec<Case> {
         (Place::Input, Form::Transposed),
         (Place::State, Form::Window),
     ] {
-        let point = dense(DType::F32, &[3, 70], form, Target::Fresh);
+        let point = Point::dense(DType::F32, &[3, 70]).laid(form, Target::Fresh);
         cases.push(case(kind, point, place));
     }
-    let mut wide = dense(DType::F32, &[7, 1030], Form::Contiguous, Target::InPlace(0));
-    wide.fill = Fill::Gaussian(6.0);
+    let wide = Point::dense(DType::F32, &[7, 1030]).filled(Fill::Gaussian(6.0));
+    let wide = wide.laid(Form::Contiguous, Target::InPlace(0));
     cases.push(case(kind, wide, Place::Temp));
     let angles: &[f64] = match kind {
         UnaryKind::Sin | UnaryKind::Cos => &ANGLES,
@@ -120,8 +117,7 @@ fn of_kind(kind: UnaryKind) -> Vec<Case> {
     };
     // Each edge in a tensor of its own, so that no other element hides its error.
     for &edge in EDGES.iter().chain(angles) {
-        let mut point = dense(DType::F32, &[1], Form::Contiguous, Target::Fresh);
-        point.fill = Fill::Values(vec![edge]);
+        let point = Point::dense(DType::F32, &[1]).filled(Fill::Values(vec![edge]));
         cases.push(case(kind, point, Place::Temp));
     }
     cases
@@ -131,20 +127,10 @@ pub(super) fn perf() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in KINDS {
         // Not in place, where run after run would end in denormals or infinities.
-        let point = dense(DType::F32, &[512, 4096], Form::Contiguous, Target::Fresh);
+        let point = Point::dense(DType::F32, &[512, 4096]);
         cases.push(case(kind, point, Place::Temp));
     }
     cases
-}
-
-fn dense(dtype: DType, dims: &[usize], form: Form, target: Target) -> Point {
-    Point {
-        dtype,
-        dims: dims.to_vec(),
-        form,
-        target,
-        fill: Fill::Gaussian(1.0),
-    }
 }
 
 fn case(kind: UnaryKind, point: Point, place: Place) -> Case {
@@ -158,19 +144,6 @@ fn case(kind: UnaryKind, point: Point, place: Place) -> Case {
         Fill::Gaussian(6.0) => ",wide".to_owned(),
         _ => String::new(),
     };
-    let mut labels = point.labels(&format!("{attributes}{fill}"));
-    labels.2 += &format!("-{}", format!("{place:?}").to_lowercase());
-    let op = Unary { kind };
-    Case::new("unary", Op::from(op).name(), labels, move |setup| {
-        let Point {
-            dtype,
-            dims,
-            form,
-            target,
-            fill,
-        } = point.clone();
-        let x = setup.operand("x", place, dtype, &dims, form, fill)?;
-        setup.apply(op, &[x], target)?;
-        Ok(())
-    })
+    let labels = point.labels_in(place, &format!("{attributes}{fill}"));
+    point.case("unary", Unary { kind }, place, labels)
 }

@@ -1,9 +1,11 @@
 //! Cases of `upscale`.
 
+use kovar_core::DType;
 use kovar_core::ops::{Upscale, UpscaleMode};
 
-use super::images::{Image, sweep};
-use super::{Case, sizes};
+use super::images::sweep;
+use super::sweep::Point;
+use super::{Case, Place, sizes};
 
 /// Images and sizes of results.
 const SHAPES: [([usize; 4], [usize; 2]); 10] = [
@@ -42,11 +44,17 @@ pub(super) fn tests() -> Vec<Case> {
 pub(super) fn perf() -> Vec<Case> {
     MODES
         .into_iter()
-        .map(|mode| case(Image::new([1, 256, 64, 64]), mode, [128, 128]))
+        .map(|mode| {
+            case(
+                Point::dense(DType::F32, &[1, 256, 64, 64]),
+                mode,
+                [128, 128],
+            )
+        })
         .collect()
 }
 
-fn case(image: Image, (mode, mode_name): (UpscaleMode, &str), size: [usize; 2]) -> Case {
-    let shape = format!("{}to{},{mode_name}", sizes(&image.dims), sizes(&size));
-    image.case("upscale", Upscale { size, mode }.into(), shape)
+fn case(image: Point, (mode, mode_name): (UpscaleMode, &str), size: [usize; 2]) -> Case {
+    let labels = image.labels(&format!("to{},{mode_name}", sizes(&size)));
+    image.case("upscale", Upscale { size, mode }, Place::Temp, labels)
 }

@@ -7,7 +7,7 @@ use kovar_core::ops::{Op, Wkv7};
 use super::{Case, FLOATS, Form, Place, Setup, Target, lower, sizes};
 use crate::synthetic::{Fill, Random};
 
-/// How many tokens are valid.
+/// The number of valid tokens.
 #[derive(Clone, Copy)]
 enum Valid {
     All,
@@ -23,9 +23,9 @@ struct Recurrence {
     state_form: Form,
     target: Target,
     valid: Valid,
-    /// Nodes that one after another update the same state.
+    /// Nodes that update the same state, one after another.
     nodes: usize,
-    /// Whether the vectors are of the model's kind, or normally distributed with deviation 0.3.
+    /// Whether the vectors are as a model makes them, or normally distributed with deviation 0.3.
     model: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Runs a case on a backend and holds everything that it left in memory against the oracle.
+//! Runs a case on a backend and compares everything that it left in memory with the oracle.
 //!
 //! Weights go through `prepare`. Every other storage lies between guard bands of a known pattern:
 //! temporaries and outputs together in one arena, as the runtime has them, inputs and states in
-//! buffers of their own. What no fill names is 0xFF, NaN in every float dtype. After a run all
-//! buffers are read back: results are compared, and every byte that is no result must be as it
-//! was. Then everything is set up anew and the same program runs again: it must leave the same
-//! bytes.
+//! buffers of their own. Bytes that no fill covers are 0xFF, NaN in every float dtype. After a run
+//! all buffers are read back: results are compared, and every byte that is not part of a result must
+//! be unchanged. Then everything is set up again and the same program runs a second time: it must
+//! leave the same bytes.
 
 mod check;
 mod placement;
@@ -23,7 +23,7 @@ use crate::oracle::OracleError;
 use crate::tensor::TensorError;
 pub(crate) use placement::Placement;
 
-/// How a case came out.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
@@ -31,16 +31,16 @@ pub enum Outcome {
     Passed {
         /// The error to the oracle; the largest if there are several results.
         nmse: f64,
-        /// The error over its limit, from 0 to 1; the largest if there are several results.
+        /// The ratio of the error to its limit, from 0 to 1; the largest if there are several results.
         limit_share: f64,
     },
-    /// Not right.
+    /// Wrong.
     Failed {
         /// In which way.
         #[serde(serialize_with = "as_text")]
         reason: Failure,
     },
-    /// The backend says that it can't.
+    /// The backend does not support it.
     Unsupported {
         /// Why.
         reason: String,
@@ -80,7 +80,7 @@ pub enum Failure {
         /// What it is.
         found: u8,
     },
-    /// A byte of a written storage that no node was to write.
+    /// A byte of a written storage that no node may write.
     #[error(
         "touched what it must leave: byte {position} of storage `{storage}` is {found:#04x}, it was {before:#04x}"
     )]
@@ -156,7 +156,7 @@ fn as_text<S: serde::Serializer>(failure: &Failure, serializer: S) -> Result<S::
     serializer.collect_str(failure)
 }
 
-/// How what no node writes comes to the device.
+/// How storages that no node writes come to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operands {
     /// Weights are prepared from host memory of any alignment, the rest is allocated and written.
@@ -204,7 +204,7 @@ fn run_setup_on(
     })
 }
 
-/// Compiles a case as a run would, and runs nothing; `None` if the backend can't run it.
+/// Compiles a case as a run does, and runs nothing; `None` if the backend does not support it.
 pub fn compile_case(
     backend: &dyn Backend,
     case: &Case,
@@ -218,7 +218,7 @@ pub fn compile_case(
     Ok(Some(compile(backend, &setup.graph, &placement)?))
 }
 
-/// Why a backend can't run a graph; `None` if it can.
+/// Why a backend does not support a graph; `None` if it does.
 pub fn unsupported(backend: &dyn Backend, graph: &Graph) -> Option<String> {
     let nodes = graph.node_ids().filter_map(|id| graph.node(id));
     nodes

@@ -86,7 +86,7 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Lays storages out in one buffer, with a guard band before each and behind the last.
+    /// Lays storages out in one buffer, with a guard band before each and after the last.
     fn group(&mut self, storages: &[StorageId], initial: &[Vec<u8>], alignment: usize) {
         let mut image = Vec::new();
         for &storage in storages {

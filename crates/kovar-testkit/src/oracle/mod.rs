@@ -59,9 +59,9 @@ pub enum Activations {
 pub struct Output {
     /// The result, in the dims of the node's output.
     pub data: TensorData,
-    /// Which elements are written; all of them without it.
+    /// Which elements are written; all of them if `None`.
     pub written: Option<Vec<bool>>,
-    /// What the operands that the node updates hold afterwards, in the order of
+    /// The contents of the updated operands after the node, in the order of
     /// [`NodeRef::updates`].
     pub updates: Vec<TensorData>,
 }
@@ -92,7 +92,7 @@ pub enum OracleError {
         /// The scalar's index.
         index: usize,
     },
-    /// An operand that is not what its dtype says.
+    /// An operand that does not match its dtype.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// Activations that could not be quantised.

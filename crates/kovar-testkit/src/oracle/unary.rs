@@ -43,7 +43,7 @@ fn at(kind: UnaryKind, x: f64) -> Option<f64> {
                 x
             }
         }
-        // The greater part outside of the exponential, which would overflow.
+        // The greater part is kept outside of the exponential, which would overflow.
         UnaryKind::Softplus => relu(x) + (-x.abs()).exp().ln_1p(),
         UnaryKind::Clamp { min, max } => x.clamp(min.into(), max.into()),
         _ => return None,

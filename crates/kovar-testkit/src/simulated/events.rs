@@ -1,44 +1,44 @@
-//! What happens on the queues of several devices, in one order.
+//! A log of the work on the queues of several devices, in one order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::faults::Call;
 
-/// Whether work was only queued, or is done.
+/// Whether work was queued, or is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It took its place in the queue.
+    /// It was queued.
     Queued,
     /// It ran.
     Done,
 }
 
-/// Something that happened to a piece of work on a queue.
+/// An event in the life of a piece of work on a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The device's id.
     pub device: String,
-    /// What kind of work it is.
+    /// The kind of work.
     pub call: Call,
     /// What happened to it.
     pub stage: Stage,
     /// Which piece of work of its kind it is on the device, counted from 0.
     pub nth: usize,
-    /// The bytes that a read, write, copy or fill touches.
+    /// The bytes that a read, write, copy or fill touches; 0 for a launch.
     pub bytes: usize,
 }
 
-/// A record that devices share; clones are the same one.
+/// A log that devices share; clones are the same log.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Arc<Mutex<Vec<Event>>>);
 
 impl Events {
-    /// An empty record.
+    /// An empty log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All that happened so far.
+    /// All events so far.
     pub fn all(&self) -> Vec<Event> {
         self.0
             .lock()

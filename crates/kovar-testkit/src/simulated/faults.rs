@@ -1,7 +1,6 @@
-//! Calls that fail when a test wants them to.
+//! Calls that a test makes fail.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kovar_core::error::DeviceError;
 
@@ -32,14 +31,17 @@ pub enum Call {
     Wait,
 }
 
-/// How a call fails.
+/// How a call fails. Queued work fails when it runs, unless the kind says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     /// Once, with [`DeviceError::OutOfMemory`].
     OutOfMemory,
     /// Once, with [`DeviceError::TimedOut`].
     TimedOut,
-    /// With [`DeviceError::Lost`], and every call after it too.
+    /// Once, with [`DeviceError::TimedOut`] from the call itself: the work is not queued. Only for
+    /// calls that queue work.
+    Refused,
+    /// With [`DeviceError::Lost`], and so does every call after it.
     Lost,
 }
 
@@ -54,18 +56,25 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// The faults to come, and the calls made.
+/// How often each kind of call was made.
+#[derive(Debug, Default)]
+struct Counts([AtomicUsize; Call::Wait as usize + 1]);
+
+impl Counts {
+    /// Counts a call, and returns how many of its kind came before it.
+    fn add(&self, call: Call) -> usize {
+        self.0[call as usize].fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// The planned faults, and the calls made so far.
 #[derive(Debug)]
 pub(super) struct Faults {
     device: String,
     faults: Vec<Fault>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    calls: HashMap<Call, usize>,
-    lost: bool,
+    queued: Counts,
+    made: Counts,
+    is_lost: AtomicBool,
 }
 
 impl Faults {
@@ -73,40 +82,66 @@ impl Faults {
         Self {
             device: device.to_owned(),
             faults: faults.to_vec(),
-            state: Mutex::default(),
+            queued: Counts::default(),
+            made: Counts::default(),
+            is_lost: AtomicBool::new(false),
         }
     }
 
     pub(super) fn count(&self, call: Call) -> usize {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.calls.get(&call).copied().unwrap_or(0)
+        self.made.0[call as usize].load(Ordering::SeqCst)
     }
 
-    /// Counts a call, and fails it if it is to fail.
-    pub(super) fn check(&self, call: Call) -> Result<(), DeviceError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = state.calls.entry(call).or_default();
-        let nth = *made;
-        *made += 1;
-        let device = self.device.clone();
-        let fault = self.faults.iter().find(|f| f.call == call && f.nth == nth);
-        state.lost |= fault.is_some_and(|fault| fault.kind == FaultKind::Lost);
-        if state.lost {
-            let reason = "a planted fault".to_owned();
-            return Err(DeviceError::Lost { device, reason });
+    fn planned(&self, call: Call, nth: usize) -> impl Iterator<Item = FaultKind> {
+        let faults = self.faults.iter();
+        let planned = faults.filter(move |fault| fault.call == call && fault.nth == nth);
+        planned.map(|fault| fault.kind)
+    }
+
+    /// Counts work that is to be queued, and fails if it is refused.
+    pub(super) fn queue(&self, call: Call) -> Result<(), DeviceError> {
+        let nth = self.queued.add(call);
+        if self
+            .planned(call, nth)
+            .any(|kind| kind == FaultKind::Refused)
+        {
+            return Err(self.timed_out());
         }
-        match fault.map(|fault| fault.kind) {
+        Ok(())
+    }
+
+    /// Counts a call, and fails if a fault is planned for it.
+    pub(super) fn call(&self, call: Call) -> Result<(), DeviceError> {
+        let nth = self.made.add(call);
+        let kind = self
+            .planned(call, nth)
+            .find(|&kind| kind != FaultKind::Refused);
+        if kind == Some(FaultKind::Lost) {
+            self.is_lost.store(true, Ordering::SeqCst);
+        }
+        let device = || self.device.clone();
+        match kind {
+            _ if self.is_lost.load(Ordering::SeqCst) => Err(DeviceError::Lost {
+                device: device(),
+                reason: PLANTED.to_owned(),
+            }),
             Some(FaultKind::OutOfMemory) => Err(DeviceError::OutOfMemory {
-                device,
-                what: "a planted fault".to_owned(),
+                device: device(),
+                what: PLANTED.to_owned(),
                 requested: 0,
             }),
-            Some(FaultKind::TimedOut) => Err(DeviceError::TimedOut {
-                device,
-                what: "a planted fault".to_owned(),
-                seconds: 0.0,
-            }),
-            Some(FaultKind::Lost) | None => Ok(()),
+            Some(_) => Err(self.timed_out()),
+            None => Ok(()),
+        }
+    }
+
+    fn timed_out(&self) -> DeviceError {
+        DeviceError::TimedOut {
+            device: self.device.clone(),
+            what: PLANTED.to_owned(),
+            seconds: 0.0,
         }
     }
 }
+
+const PLANTED: &str = "a planted fault";

@@ -8,42 +8,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kovar_core::backend::{Buffer, DeviceMemory};
 use kovar_core::error::DeviceError;
 
-use super::SimulatedOptions;
-use super::events::{Events, Stage};
+use super::events::Stage;
 use super::faults::{Call, Faults};
+use super::options::{Executor, SimulatedOptions};
 
-/// What a device's memory, programs and queue share. Two devices are the same if and only if they
-/// share it.
+/// The identity of a device, to which its memory, programs and queue refer. Two devices are the
+/// same if and only if they refer to the same value.
 #[derive(Debug)]
 pub(super) struct Device {
-    pub id: String,
-    pub faults: Faults,
-    events: Option<Events>,
-    max_buffer_bytes: usize,
-    memory_bytes: Option<u64>,
+    pub(super) options: SimulatedOptions,
+    pub(super) faults: Faults,
     allocated: AtomicU64,
 }
 
 impl Device {
-    pub(super) fn new(options: &SimulatedOptions) -> Self {
+    pub(super) fn new(options: SimulatedOptions) -> Self {
         Self {
-            id: options.id.clone(),
             faults: Faults::new(&options.id, &options.faults),
-            events: options.events.clone(),
-            max_buffer_bytes: options.max_buffer_bytes,
-            memory_bytes: options.memory_bytes,
             allocated: AtomicU64::new(0),
+            options,
         }
     }
 
-    pub(super) fn call(&self, call: Call) -> Result<(), DeviceError> {
-        self.faults.check(call)
+    pub(super) fn id(&self) -> String {
+        self.options.id.clone()
     }
 
-    /// Records what happened to a piece of work.
+    pub(super) fn is_idle(&self) -> bool {
+        self.options.executor == Executor::Idle
+    }
+
+    /// Logs what happened to a piece of work.
     pub(super) fn note(&self, call: Call, stage: Stage, bytes: usize) {
-        if let Some(events) = &self.events {
-            events.add(&self.id, call, stage, bytes);
+        if let Some(events) = &self.options.events {
+            events.add(&self.options.id, call, stage, bytes);
         }
     }
 
@@ -53,12 +51,12 @@ impl Device {
 
     pub(super) fn foreign(&self, what: &'static str) -> DeviceError {
         DeviceError::Foreign {
-            device: self.id.clone(),
+            device: self.id(),
             what,
         }
     }
 
-    /// The device's own memory behind a buffer.
+    /// The device's own memory in a buffer.
     pub(super) fn own<'b>(
         self: &Arc<Self>,
         buffer: &'b Buffer,
@@ -66,18 +64,19 @@ impl Device {
     ) -> Result<&'b SimulatedMemory, DeviceError> {
         buffer
             .downcast::<SimulatedMemory>()
-            .filter(|memory| Arc::ptr_eq(&memory.device, self))
+            .filter(|memory| Arc::ptr_eq(&memory.0.device, self))
             .ok_or_else(|| self.foreign(what))
     }
 
     fn reserve(&self, what: &str, bytes: usize) -> Result<(), DeviceError> {
-        let most = self.memory_bytes.unwrap_or(u64::MAX);
+        let most = self.options.memory_bytes.unwrap_or(u64::MAX);
         let fits = |used: u64| used.checked_add(bytes as u64).filter(|&used| used <= most);
         let order = Ordering::SeqCst;
-        if bytes > self.max_buffer_bytes || self.allocated.fetch_update(order, order, fits).is_err()
+        if bytes > self.options.max_buffer_bytes
+            || self.allocated.fetch_update(order, order, fits).is_err()
         {
             return Err(DeviceError::OutOfMemory {
-                device: self.id.clone(),
+                device: self.id(),
                 what: what.to_owned(),
                 requested: bytes,
             });
@@ -86,50 +85,46 @@ impl Device {
     }
 }
 
-/// What memory holds.
-#[derive(Debug)]
-pub(super) enum Contents {
-    /// Bytes that the queue reads and writes.
-    Plain(Mutex<Vec<u8>>),
-    /// A weight, which only programs read.
-    Prepared(Vec<u8>),
-}
+/// Memory that belongs to one device; clones are the same memory.
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedMemory(Arc<Contents>);
 
-impl Contents {
-    pub(super) fn plain(bytes: Vec<u8>) -> Self {
-        Self::Plain(Mutex::new(bytes))
-    }
-}
-
-/// Memory that belongs to one device.
 #[derive(Debug)]
-pub(super) struct SimulatedMemory {
+struct Contents {
     device: Arc<Device>,
     len: usize,
-    contents: Contents,
+    /// Whether this is a weight that only programs read.
+    is_prepared: bool,
+    /// Empty on an idle device.
+    bytes: Mutex<Vec<u8>>,
 }
 
 impl SimulatedMemory {
+    /// Memory of `len` bytes with the given content.
     pub(super) fn new(
         device: &Arc<Device>,
         what: &str,
-        contents: Contents,
+        is_prepared: bool,
+        len: usize,
+        content: impl FnOnce() -> Vec<u8>,
     ) -> Result<Self, DeviceError> {
-        let len = match &contents {
-            Contents::Plain(bytes) => bytes.lock().unwrap_or_else(PoisonError::into_inner).len(),
-            Contents::Prepared(bytes) => bytes.len(),
-        };
         device.reserve(what, len)?;
-        Ok(Self {
+        let bytes = if device.is_idle() {
+            Vec::new()
+        } else {
+            content()
+        };
+        Ok(Self(Arc::new(Contents {
             device: device.clone(),
             len,
-            contents,
-        })
+            is_prepared,
+            bytes: Mutex::new(bytes),
+        })))
     }
 
     /// Whether this is a weight that only programs read.
     pub(super) fn is_prepared(&self) -> bool {
-        matches!(self.contents, Contents::Prepared(_))
+        self.0.is_prepared
     }
 
     /// The checked range of `len` bytes from `offset` on.
@@ -139,52 +134,33 @@ impl SimulatedMemory {
         offset: usize,
         len: usize,
     ) -> Result<Range<usize>, DeviceError> {
-        match offset.checked_add(len).filter(|&end| end <= self.len) {
-            Some(end) => Ok(offset..end),
-            None => Err(DeviceError::OutOfRange {
-                device: self.device.id.clone(),
-                what,
-                offset,
-                len,
-                buffer_len: self.len,
-            }),
-        }
+        let end = offset.checked_add(len).filter(|&end| end <= self.0.len);
+        let end = end.ok_or_else(|| DeviceError::OutOfRange {
+            device: self.0.device.id(),
+            what,
+            offset,
+            len,
+            buffer_len: self.0.len,
+        })?;
+        Ok(offset..end)
     }
 
-    /// Calls `read` with all bytes.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        match &self.contents {
-            Contents::Plain(bytes) => read(&bytes.lock().unwrap_or_else(PoisonError::into_inner)),
-            Contents::Prepared(bytes) => read(bytes),
-        }
-    }
-
-    /// Calls `write` with all bytes; a prepared weight is refused.
-    pub(super) fn write<T>(
-        &self,
-        what: &'static str,
-        write: impl FnOnce(&mut [u8]) -> T,
-    ) -> Result<T, DeviceError> {
-        match &self.contents {
-            Contents::Plain(bytes) => Ok(write(
-                &mut bytes.lock().unwrap_or_else(PoisonError::into_inner),
-            )),
-            Contents::Prepared(_) => Err(self.device.foreign(what)),
-        }
+    /// Calls `access` with all bytes.
+    pub(super) fn with<T>(&self, access: impl FnOnce(&mut [u8]) -> T) -> T {
+        access(&mut self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Drop for SimulatedMemory {
+impl Drop for Contents {
     fn drop(&mut self) {
-        self.device
-            .allocated
-            .fetch_sub(self.len as u64, Ordering::SeqCst);
+        let allocated = &self.device.allocated;
+        allocated.fetch_sub(self.len as u64, Ordering::SeqCst);
     }
 }
 
 impl DeviceMemory for SimulatedMemory {
     fn len(&self) -> usize {
-        self.len
+        self.0.len
     }
 
     fn as_any(&self) -> &dyn Any {

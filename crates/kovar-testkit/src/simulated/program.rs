@@ -1,9 +1,10 @@
 //! Programs of a simulated device: the oracle, node by node.
 //!
-//! A group of fused nodes runs as badly as a kernel may: what it writes is undefined from its
-//! beginning on and there only at its end, unless the same window is read.
+//! A group of fused nodes uses all freedom that a kernel has: what it writes is undefined until its
+//! end, unless the group reads the same window.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use kovar_core::backend::{
@@ -15,7 +16,8 @@ use kovar_core::ops::Op;
 use kovar_core::{NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
-use crate::oracle::{Activations, OracleError, Output, run_node};
+use super::options::Executor;
+use crate::oracle::{Activations, Output, run_node};
 use crate::tensor::{
     TensorData, TensorError, read_units, read_value, unit_offsets, write_units, write_value,
 };
@@ -24,7 +26,6 @@ use crate::tensor::{
 pub(super) struct SimulatedKernel {
     pub(super) device: Arc<Device>,
     pub(super) segment: OwnedSegment,
-    pub(super) activations: Activations,
 }
 
 impl Kernel for SimulatedKernel {
@@ -48,12 +49,12 @@ impl SimulatedProgram {
         let memory = memory.clone();
         let program = Self(Arc::new(Bound { kernel, memory }));
         for part in program.segment().parts() {
-            for (node, link, kept) in program.linked(part) {
+            for (node, link, is_kept) in program.linked(part) {
                 let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
                 for (_, value) in read {
                     program.bound(node, value)?;
                 }
-                for value in node.writes().filter(|_| kept) {
+                for value in node.writes().filter(|_| is_kept) {
                     let (memory, _) = program.bound(node, value)?;
                     if memory.is_prepared() {
                         return Err(program.device().foreign("bind"));
@@ -89,7 +90,7 @@ impl SimulatedProgram {
         nodes.iter().filter_map(|&id| graph.node(id))
     }
 
-    /// The memory of a value's storage, and where in it the storage begins.
+    /// The memory of a value's storage, and the storage's first byte in it.
     fn bound(
         &self,
         node: NodeRef<'_>,
@@ -97,7 +98,7 @@ impl SimulatedProgram {
     ) -> Result<(&SimulatedMemory, usize), DeviceError> {
         let storage = node.storage_of(value);
         let unbound = || DeviceError::Unbound {
-            device: self.device().id.clone(),
+            device: self.device().id(),
             storage: storage.name.clone(),
         };
         let Binding { buffer, offset } = self.0.memory.get(value.storage).ok_or_else(unbound)?;
@@ -105,12 +106,23 @@ impl SimulatedProgram {
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
             return Err(self.device().foreign("bind"));
         }
-        let fits = memory.range("bind", *offset, storage.bytes).is_ok();
-        if fits {
-            Ok((memory, *offset))
-        } else {
-            Err(unbound())
-        }
+        let range = memory.range("bind", *offset, storage.bytes);
+        range
+            .map(|range| (memory, range.start))
+            .map_err(|_| unbound())
+    }
+
+    /// Calls `access` with the bytes of a value's storage.
+    fn with<T>(
+        &self,
+        node: NodeRef<'_>,
+        value: &Value,
+        access: impl FnOnce(&mut [u8]) -> Result<T, TensorError>,
+    ) -> Result<T, DeviceError> {
+        let (memory, offset) = self.bound(node, value)?;
+        let end = offset + node.storage_of(value).bytes;
+        let done = memory.with(|bytes| access(&mut bytes[offset..end]));
+        done.map_err(|error| self.broken(error))
     }
 
     /// Checks the run-time scalars of a launch.
@@ -122,7 +134,7 @@ impl SimulatedProgram {
             let value = scalars.get(index).copied();
             if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
                 return Err(DeviceError::Scalar {
-                    device: device.id.clone(),
+                    device: device.id(),
                     index,
                     value,
                     max: scalar.max,
@@ -133,49 +145,72 @@ impl SimulatedProgram {
     }
 
     pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
+        let device = self.device();
+        let Executor::Oracle(activations) = device.options.executor else {
+            return Ok(());
+        };
+        let run = Run {
+            program: self,
+            scalars,
+            activations,
+        };
         for part in self.segment().parts() {
             match part {
                 SegmentPart::Node(id) => {
-                    if let Some(node) = self.segment().graph.node(id) {
-                        self.run_node(node, scalars)?;
-                    }
+                    let node = self.segment().graph.node(id);
+                    node.map_or(Ok(()), |node| run.node(node))?;
                 }
-                SegmentPart::Group(group) => self.run_group(&group, scalars)?,
+                SegmentPart::Group(group) => run.group(&group)?,
             }
+        }
+        if let Some(after_launch) = &device.options.after_launch {
+            let nth = device.faults.count(super::Call::Launch).saturating_sub(1);
+            after_launch(&Launched {
+                program: self,
+                nth,
+                scalars,
+            });
         }
         Ok(())
     }
 
-    /// The graph has been checked, so the oracle has no reason to fail but one of its own.
-    fn broken(&self, error: impl Into<OracleError>) -> DeviceError {
+    /// The oracle failed, though the graph has been checked.
+    fn broken(&self, error: impl fmt::Display) -> DeviceError {
         DeviceError::Lost {
-            device: self.device().id.clone(),
-            reason: error.into().to_string(),
+            device: self.device().id(),
+            reason: error.to_string(),
         }
     }
+}
 
-    fn run_group(&self, group: &FusedNodes<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
-        for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
+/// A run of a program by the oracle.
+struct Run<'p> {
+    program: &'p SimulatedProgram,
+    scalars: &'p [i32],
+    activations: Activations,
+}
+
+impl Run<'_> {
+    fn group(&self, group: &FusedNodes<'_>) -> Result<(), DeviceError> {
+        for (node, ..) in group.linked().filter(|&(_, _, is_kept)| is_kept) {
             let output = node.output();
             let is_read = group.reads().any(|read| read == output);
             if !is_read && !node.op().writes_partially() {
-                let (memory, offset) = self.bound(node, output)?;
-                memory.write("launch", |bytes| {
+                self.program.with(node, output, |bytes| {
                     for unit in unit_offsets(output) {
-                        let start = offset + unit;
-                        bytes[start..start + output.dtype.block_bytes()].fill(0xff);
+                        bytes[unit..unit + output.dtype.block_bytes()].fill(0xff);
                     }
+                    Ok(())
                 })?;
             }
         }
         let mut handed: Option<TensorData> = None;
         let mut results = Vec::new();
-        for (node, link, kept) in group.linked() {
-            let given = link.zip(handed.take());
-            let output = self.compute(node, given, scalars)?;
+        for (node, link, is_kept) in group.linked() {
+            let output = self.compute(node, link.zip(handed.take()))?;
             let rounded = output.data.rounded_to(node.output().dtype);
-            handed = Some(rounded.map_err(|error| self.broken(error))?);
-            if kept {
+            handed = Some(rounded.map_err(|error| self.program.broken(error))?);
+            if is_kept {
                 results.push((node, output));
             }
         }
@@ -185,70 +220,85 @@ impl SimulatedProgram {
         Ok(())
     }
 
-    fn run_node(&self, node: NodeRef<'_>, scalars: &[i32]) -> Result<(), DeviceError> {
+    fn node(&self, node: NodeRef<'_>) -> Result<(), DeviceError> {
+        let (program, output) = (self.program, node.output());
+        // A copy in one dtype moves the stored bytes: encoding blocks again would change them.
         if let (Op::Copy(_), Some(x)) = (node.op(), node.input(0))
-            && x.dtype == node.output().dtype
+            && x.dtype == output.dtype
         {
-            return self.move_units(node, x);
+            let units = program.with(node, x, |bytes| read_units(x, bytes))?;
+            return program.with(node, output, |bytes| {
+                write_units(output, &units, None, bytes)
+            });
         }
-        let output = self.compute(node, None, scalars)?;
-        self.store(node, &output)
+        self.store(node, &self.compute(node, None)?)
     }
 
-    /// What a node makes of its operands in memory, but for one that is `given`.
+    /// The result of a node for its operands in memory; one operand may be `given`.
     fn compute(
         &self,
         node: NodeRef<'_>,
         mut given: Option<(usize, TensorData)>,
-        scalars: &[i32],
     ) -> Result<Output, DeviceError> {
         let mut inputs: Vec<TensorData> = Vec::new();
         for (i, value) in node.inputs().enumerate() {
-            if let Some((_, data)) = given.take_if(|(at, _)| *at == i) {
-                inputs.push(data);
-                continue;
-            }
-            let (memory, offset) = self.bound(node, value)?;
-            let end = offset + node.storage_of(value).bytes;
-            let data = memory.read(|bytes| read_value(value, &bytes[offset..end]));
-            inputs.push(data.map_err(|error| self.broken(error))?);
+            inputs.push(match given.take_if(|(at, _)| *at == i) {
+                Some((_, data)) => data,
+                None => self
+                    .program
+                    .with(node, value, |bytes| read_value(value, bytes))?,
+            });
         }
-        run_node(node, &inputs, scalars, self.0.kernel.activations)
-            .map_err(|error| self.broken(error))
+        let output = run_node(node, &inputs, self.scalars, self.activations);
+        output.map_err(|error| self.program.broken(error))
     }
 
-    /// Writes what a node made to memory.
+    /// Writes the result of a node to memory.
     fn store(&self, node: NodeRef<'_>, output: &Output) -> Result<(), DeviceError> {
         let result = (node.output(), &output.data, output.written.as_deref());
         let updates = node.updates().zip(&output.updates);
         let updates = updates.map(|(value, data)| (value, data, None));
         for (value, data, written) in std::iter::once(result).chain(updates) {
-            let (memory, offset) = self.bound(node, value)?;
-            let end = offset + node.storage_of(value).bytes;
-            let write =
-                |bytes: &mut [u8]| write_value(value, data, written, &mut bytes[offset..end]);
-            memory
-                .write("launch", write)?
-                .map_err(|error| self.broken(error))?;
+            let write = |bytes: &mut [u8]| write_value(value, data, written, bytes);
+            self.program.with(node, value, write)?;
         }
         Ok(())
     }
+}
 
-    /// Copies a value of the output's own dtype bit by bit: encoding blocks anew would change them.
-    fn move_units(&self, node: NodeRef<'_>, x: &Value) -> Result<(), DeviceError> {
-        let broken = |error: TensorError| DeviceError::Lost {
-            device: self.device().id.clone(),
-            reason: error.to_string(),
-        };
-        let (memory, offset) = self.bound(node, x)?;
-        let end = offset + node.storage_of(x).bytes;
-        let units = memory.read(|bytes| read_units(x, &bytes[offset..end]));
-        let units = units.map_err(broken)?;
-        let (memory, offset) = self.bound(node, node.output())?;
-        let end = offset + node.storage_of(node.output()).bytes;
-        let write =
-            |bytes: &mut [u8]| write_units(node.output(), &units, None, &mut bytes[offset..end]);
-        memory.write("launch", write)?.map_err(broken)
+/// A launch that has run, as [`SimulatedOptions::after_launch`](super::SimulatedOptions) sees it.
+pub struct Launched<'p> {
+    program: &'p SimulatedProgram,
+    nth: usize,
+    scalars: &'p [i32],
+}
+
+impl<'p> Launched<'p> {
+    /// Which launch of the device it was, counted from 0.
+    pub fn nth(&self) -> usize {
+        self.nth
+    }
+
+    /// The run-time scalars.
+    pub fn scalars(&self) -> &'p [i32] {
+        self.scalars
+    }
+
+    /// The nodes that ran.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeRef<'p>> + use<'p> {
+        self.program.nodes()
+    }
+
+    /// Calls `access` with all bytes of the buffer that holds a value's storage, and the storage's
+    /// first byte in it.
+    pub fn with<T>(
+        &self,
+        node: NodeRef<'_>,
+        value: &Value,
+        access: impl FnOnce(&mut [u8], usize) -> T,
+    ) -> Result<T, DeviceError> {
+        let (memory, offset) = self.program.bound(node, value)?;
+        Ok(memory.with(|bytes| access(bytes, offset)))
     }
 }
 
@@ -262,6 +312,6 @@ impl Program for SimulatedProgram {
     }
 
     fn own_bytes(&self) -> usize {
-        0
+        self.device().options.program_bytes
     }
 }

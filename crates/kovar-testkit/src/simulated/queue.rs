@@ -1,6 +1,8 @@
 //! The queue of a simulated device.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
@@ -11,34 +13,42 @@ use super::faults::Call;
 use super::memory::{Device, SimulatedMemory};
 use super::program::SimulatedProgram;
 
-#[derive(Debug)]
-pub(super) struct SimulatedQueue(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
+/// Clones are the same queue.
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedQueue {
     device: Arc<Device>,
-    /// Whether work runs when something waits for it.
-    deferred: bool,
-    state: Mutex<State>,
+    work: Arc<Mutex<WorkList>>,
 }
 
 /// A piece of work. It gets the first error of the work before it, and leaves its own.
 type Work = Box<dyn FnOnce(&mut Option<DeviceError>) + Send>;
 
 #[derive(Default)]
-struct State {
+struct WorkList {
     queued: u64,
-    work: VecDeque<Work>,
+    waiting: VecDeque<Work>,
     /// The first error of work done, until a wait takes it.
-    pending: Option<DeviceError>,
+    error: Option<DeviceError>,
 }
 
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
+impl fmt::Debug for WorkList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkList")
             .field("queued", &self.queued)
-            .field("waiting", &self.work.len())
+            .field("waiting", &self.waiting.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// A checked range of a buffer.
+struct Region {
+    memory: SimulatedMemory,
+    range: Range<usize>,
+}
+
+impl Region {
+    fn with<T>(self, access: impl FnOnce(&mut [u8]) -> T) -> T {
+        self.memory.with(|bytes| access(&mut bytes[self.range]))
     }
 }
 
@@ -46,7 +56,7 @@ impl std::fmt::Debug for State {
 type Slot = Arc<Mutex<Option<Result<Vec<u8>, DeviceError>>>>;
 
 struct Ticket {
-    queue: Arc<Shared>,
+    queue: SimulatedQueue,
     slot: Slot,
 }
 
@@ -62,81 +72,85 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    /// Memory that the queue can read and write.
-    fn plain<'b>(
+impl SimulatedQueue {
+    pub(super) fn new(device: Arc<Device>) -> Self {
+        Self {
+            device,
+            work: Arc::default(),
+        }
+    }
+
+    /// A range of memory that the queue can read and write.
+    fn region(
         &self,
-        buffer: &'b Buffer,
         what: &'static str,
-    ) -> Result<&'b SimulatedMemory, DeviceError> {
+        buffer: &Buffer,
+        offset: usize,
+        len: usize,
+    ) -> Result<Region, DeviceError> {
         let memory = self.device.own(buffer, what)?;
         if memory.is_prepared() {
             return Err(self.device.foreign(what));
         }
-        Ok(memory)
+        Ok(Region {
+            memory: memory.clone(),
+            range: memory.range(what, offset, len)?,
+        })
     }
 
-    /// Queues `work` behind all work before it; its error waits for a wait. Work behind failed work
-    /// is void.
+    /// Queues `work` after all work before it. Work after failed work does not run; the error comes
+    /// back from a wait.
     fn enqueue(
         &self,
         call: Call,
         bytes: usize,
         work: impl FnOnce() -> Result<(), DeviceError> + Send + 'static,
-    ) {
-        let device = self.device.clone();
+    ) -> Result<(), DeviceError> {
+        let device = &self.device;
+        device.faults.queue(call)?;
+        if device.is_idle() {
+            return device.faults.call(call);
+        }
         device.note(call, Stage::Queued, bytes);
-        self.push(Box::new(move |pending| {
-            let done = device.call(call);
-            if let Err(error) = done.and_then(|()| match pending {
-                Some(_) => Ok(()),
-                None => work(),
-            }) {
-                pending.get_or_insert(error);
+        let device = device.clone();
+        self.push(Box::new(move |error| {
+            let called = device.faults.call(call);
+            let done = called.and_then(|()| if error.is_some() { Ok(()) } else { work() });
+            if let Err(failed) = done {
+                error.get_or_insert(failed);
             }
             device.note(call, Stage::Done, bytes);
         }));
+        Ok(())
     }
 
     fn push(&self, work: Work) {
-        let mut state = lock(&self.state);
-        state.queued += 1;
-        state.work.push_back(work);
-        drop(state);
-        if !self.deferred {
+        let mut list = lock(&self.work);
+        list.queued += 1;
+        list.waiting.push_back(work);
+        drop(list);
+        if !self.device.options.deferred {
             self.finish();
         }
     }
 
     /// Does all work.
     fn finish(&self) {
-        let mut state = lock(&self.state);
-        while let Some(work) = state.work.pop_front() {
-            work(&mut state.pending);
+        let mut list = lock(&self.work);
+        while let Some(work) = list.waiting.pop_front() {
+            work(&mut list.error);
         }
-    }
-}
-
-impl SimulatedQueue {
-    pub(super) fn new(device: Arc<Device>, deferred: bool) -> Self {
-        Self(Arc::new(Shared {
-            device,
-            deferred,
-            state: Mutex::default(),
-        }))
     }
 }
 
 impl Queue for SimulatedQueue {
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        let memory = self.0.plain(buffer, "write")?;
-        let range = memory.range("write", offset, bytes.len())?;
-        let (device, buffer, bytes) = (self.0.device.clone(), buffer.clone(), bytes.to_vec());
-        self.0.enqueue(Call::Write, bytes.len(), move || {
-            let memory = device.own(&buffer, "write")?;
-            memory.write("write", |all| all[range].copy_from_slice(&bytes))
-        });
-        Ok(())
+        let to = self.region("write", buffer, offset, bytes.len())?;
+        let bytes = bytes.to_vec();
+        self.enqueue(Call::Write, bytes.len(), move || {
+            to.with(|to| to.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     fn read(
@@ -145,28 +159,25 @@ impl Queue for SimulatedQueue {
         offset: usize,
         len: usize,
     ) -> Result<Box<dyn ReadTicket>, DeviceError> {
-        let memory = self.0.plain(buffer, "read")?;
-        let range = memory.range("read", offset, len)?;
+        let from = self.region("read", buffer, offset, len)?;
+        let device = self.device.clone();
+        device.faults.queue(Call::Read)?;
         let slot = Slot::default();
-        let (device, buffer, left) = (self.0.device.clone(), buffer.clone(), slot.clone());
+        let (queue, left) = (self.clone(), slot.clone());
+        if device.is_idle() {
+            device.faults.call(Call::Read)?;
+            *lock(&left) = Some(Ok(vec![0; len]));
+            return Ok(Box::new(Ticket { queue, slot }));
+        }
         device.note(Call::Read, Stage::Queued, len);
-        self.0.push(Box::new(move |pending| {
-            let called = device.call(Call::Read);
+        self.push(Box::new(move |error| {
+            let called = device.faults.call(Call::Read);
             // An error of the work before it comes back with the bytes.
-            let read = match pending.take() {
-                Some(error) => Err(error),
-                None => called.and_then(|()| {
-                    let memory = device.own(&buffer, "read")?;
-                    Ok(memory.read(|all| all[range].to_vec()))
-                }),
-            };
-            *lock(&left) = Some(read);
+            let read = error.take().map_or(called, Err);
+            *lock(&left) = Some(read.map(|()| from.with(|bytes| bytes.to_vec())));
             device.note(Call::Read, Stage::Done, len);
         }));
-        Ok(Box::new(Ticket {
-            queue: self.0.clone(),
-            slot,
-        }))
+        Ok(Box::new(Ticket { queue, slot }))
     }
 
     fn copy(
@@ -177,19 +188,13 @@ impl Queue for SimulatedQueue {
         to_offset: usize,
         len: usize,
     ) -> Result<(), DeviceError> {
-        let source_range = self
-            .0
-            .plain(from, "copy")?
-            .range("copy", from_offset, len)?;
-        let target_range = self.0.plain(to, "copy")?.range("copy", to_offset, len)?;
-        let (device, from, to) = (self.0.device.clone(), from.clone(), to.clone());
-        self.0.enqueue(Call::Copy, len, move || {
-            let source = device.own(&from, "copy")?;
-            let bytes = source.read(|all| all[source_range].to_vec());
-            let target = device.own(&to, "copy")?;
-            target.write("copy", |all| all[target_range].copy_from_slice(&bytes))
-        });
-        Ok(())
+        let from = self.region("copy", from, from_offset, len)?;
+        let to = self.region("copy", to, to_offset, len)?;
+        self.enqueue(Call::Copy, len, move || {
+            let bytes = from.with(|bytes| bytes.to_vec());
+            to.with(|to| to.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     fn fill(
@@ -199,33 +204,29 @@ impl Queue for SimulatedQueue {
         len: usize,
         byte: u8,
     ) -> Result<(), DeviceError> {
-        let range = self.0.plain(buffer, "fill")?.range("fill", offset, len)?;
-        let (device, buffer) = (self.0.device.clone(), buffer.clone());
-        self.0.enqueue(Call::Fill, len, move || {
-            let memory = device.own(&buffer, "fill")?;
-            memory.write("fill", |all| all[range].fill(byte))
-        });
-        Ok(())
+        let to = self.region("fill", buffer, offset, len)?;
+        self.enqueue(Call::Fill, len, move || {
+            to.with(|bytes| bytes.fill(byte));
+            Ok(())
+        })
     }
 
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
         let program = program.as_any().downcast_ref::<SimulatedProgram>();
-        let program = program.ok_or_else(|| self.0.device.foreign("launch"))?;
-        program.check(&self.0.device, scalars)?;
+        let program = program.ok_or_else(|| self.device.foreign("launch"))?;
+        program.check(&self.device, scalars)?;
         let (program, scalars) = (program.clone(), scalars.to_vec());
-        self.0
-            .enqueue(Call::Launch, 0, move || program.run(&scalars));
-        Ok(())
+        self.enqueue(Call::Launch, 0, move || program.run(&scalars))
     }
 
     fn fence(&self) -> Result<Fence, DeviceError> {
-        self.0.device.call(Call::Fence)?;
-        Ok(Fence(lock(&self.0.state).queued))
+        self.device.faults.call(Call::Fence)?;
+        Ok(Fence(lock(&self.work).queued))
     }
 
     fn wait(&self, _fence: Fence) -> Result<(), DeviceError> {
-        self.0.device.call(Call::Wait)?;
-        self.0.finish();
-        lock(&self.0.state).pending.take().map_or(Ok(()), Err)
+        self.device.faults.call(Call::Wait)?;
+        self.finish();
+        lock(&self.work).error.take().map_or(Ok(()), Err)
     }
 }

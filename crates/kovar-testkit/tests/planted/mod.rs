@@ -1,17 +1,11 @@
-//! A simulated device with a fault of the kind that kernels have.
+//! A simulated device that spoils its results in the ways that kernels do.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use kovar_core::backend::{
-    Backend, Binding, Buffer, DeviceInfo, Fence, Import, Kernel, MemoryMap, Program, Queue,
-    ReadTicket, Segment, Support, WeightUse,
-};
-use kovar_core::error::DeviceError;
-use kovar_core::{Graph, HostBytes, NodeRef, Storage, Value};
-use kovar_testkit::oracle::Activations;
-use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
-use kovar_testkit::unit_offsets;
+use kovar_core::{Graph, NodeRef};
+use kovar_testkit::oracle::{Activations, run_node};
+use kovar_testkit::simulated::{Executor, Launched, SimulatedDevice, SimulatedOptions};
+use kovar_testkit::{read_value, unit_offsets, write_value};
 
 /// What the device does wrong with each launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,19 +14,19 @@ pub enum PlantedFault {
     None,
     /// Changes the second element of the result.
     WrongElement,
-    /// Writes the byte behind the result's storage.
-    WriteBehind,
+    /// Writes the byte after the result's storage.
+    WriteAfter,
     /// Writes the byte before the result's storage.
     WriteBefore,
     /// Writes the first byte of the result's storage.
     TouchFirstByte,
     /// Leaves the last element of the result as it was.
     LeaveElement,
-    /// Does not run at all.
+    /// Leaves every element of the result as it was.
     DoNothing,
     /// Writes into the first operand.
     ChangeInput,
-    /// Changes the lowest bit of the result's first element, but not with the first launch.
+    /// Changes the lowest bit of the result's first element, except in the first launch.
     DifferOnReplay,
     /// Quantises activations whatever the precision.
     AlwaysQuantize,
@@ -40,221 +34,72 @@ pub enum PlantedFault {
     AddNoise,
 }
 
-/// The graph and the memory of the last program.
-type Bound = Arc<Mutex<Option<(Graph, MemoryMap)>>>;
-
-#[derive(Debug)]
-struct PlantedKernel {
-    kernel: Arc<dyn Kernel>,
-    graph: Graph,
-    bound: Bound,
+pub fn planted(fault: PlantedFault) -> SimulatedDevice {
+    let activations = match fault {
+        PlantedFault::AddNoise => Activations::Quantized,
+        _ => Activations::Exact,
+    };
+    SimulatedDevice::new(SimulatedOptions {
+        executor: Executor::Oracle(activations),
+        after_launch: Some(Arc::new(move |launched| spoil(fault, launched))),
+        ..SimulatedOptions::default()
+    })
 }
 
-impl Kernel for PlantedKernel {
-    fn bind(&self, memory: &MemoryMap) -> Result<Arc<dyn Program>, DeviceError> {
-        let program = self.kernel.bind(memory)?;
-        *self.bound.lock().unwrap() = Some((self.graph.clone(), memory.clone()));
-        Ok(program)
-    }
-}
-
-#[derive(Debug)]
-pub struct Planted {
-    device: SimulatedDevice,
-    fault: PlantedFault,
-    bound: Bound,
-    launches: AtomicUsize,
-}
-
-impl Planted {
-    pub fn new(fault: PlantedFault) -> Self {
-        let quantizes = matches!(fault, PlantedFault::AlwaysQuantize | PlantedFault::AddNoise);
-        let device = SimulatedDevice::new(SimulatedOptions {
-            activations: if quantizes {
-                Activations::Quantized
-            } else {
-                Activations::Exact
-            },
-            ..SimulatedOptions::default()
+fn spoil(fault: PlantedFault, launched: &Launched<'_>) {
+    let node = launched.nodes().next().unwrap();
+    let output = node.output();
+    let units = unit_offsets(output);
+    let last = units.len() - 1;
+    // Calls `change` with the buffer of the result and the result's first byte in it.
+    let change = |change: &dyn Fn(&mut [u8], usize)| launched.with(node, output, change).unwrap();
+    let flip = |byte: &dyn Fn(usize) -> usize| change(&|bytes, at| bytes[byte(at)] ^= 1);
+    let scale = |i: usize, factor: f32, plus: f32| {
+        change(&|bytes, at| {
+            let element = &mut bytes[at + units[i]..][..4];
+            let value = f32::from_le_bytes((&*element).try_into().unwrap());
+            element.copy_from_slice(&(value * factor + plus).to_le_bytes());
         });
-        Self {
-            device,
-            fault,
-            bound: Bound::default(),
-            launches: AtomicUsize::new(0),
+    };
+    let leave = |i: usize| change(&|bytes, at| bytes[at + units[i]..][..4].fill(0xff));
+    match fault {
+        PlantedFault::None => {}
+        PlantedFault::WrongElement => scale(1, 1.001, 0.001),
+        PlantedFault::WriteAfter => flip(&|at| at + node.storage_of(output).bytes),
+        PlantedFault::WriteBefore => flip(&|at| at - 1),
+        PlantedFault::TouchFirstByte => flip(&|at| at),
+        PlantedFault::LeaveElement => leave(last),
+        PlantedFault::DoNothing => (0..=last).for_each(leave),
+        PlantedFault::ChangeInput => {
+            let x = node.input(0).unwrap();
+            launched
+                .with(node, x, |bytes, at| bytes[at + 5] ^= 1)
+                .unwrap();
         }
-    }
-
-    fn change(
-        &self,
-        binding: &Binding,
-        at: usize,
-        len: usize,
-        change: impl Fn(&mut [u8]),
-    ) -> Result<(), DeviceError> {
-        let mut bytes = vec![0; len];
-        let queue = self.device.queue();
-        queue.read_into(&binding.buffer, at, &mut bytes)?;
-        change(&mut bytes);
-        queue.write(&binding.buffer, at, &bytes)
-    }
-
-    fn tamper(&self, graph: &Graph, memory: &MemoryMap) -> Result<(), DeviceError> {
-        let launch = self.launches.fetch_add(1, Ordering::SeqCst);
-        let node = graph.node(graph.node_ids().next().unwrap()).unwrap();
-        let output: &Value = node.output();
-        let result = memory.get(output.storage).unwrap();
-        let element = |i: usize| result.offset + unit_offsets(output)[i];
-        let elements = output.layout.elements();
-        match self.fault {
-            PlantedFault::WrongElement => self.change(result, element(1), 4, |b| {
-                let value = f32::from_le_bytes(b.try_into().unwrap());
-                b.copy_from_slice(&(value * 1.001 + 0.001).to_le_bytes());
-            }),
-            PlantedFault::WriteBehind => {
-                let end = result.offset + node.storage_of(output).bytes;
-                self.change(result, end, 1, |b| b[0] ^= 1)
-            }
-            PlantedFault::WriteBefore => self.change(result, result.offset - 1, 1, |b| b[0] ^= 1),
-            PlantedFault::TouchFirstByte => self.change(result, result.offset, 1, |b| b[0] ^= 1),
-            PlantedFault::LeaveElement => {
-                self.change(result, element(elements - 1), 4, |b| b.fill(0xff))
-            }
-            PlantedFault::ChangeInput => {
-                let input = memory.get(node.input(0).unwrap().storage).unwrap();
-                self.change(input, input.offset + 5, 1, |b| b[0] ^= 1)
-            }
-            PlantedFault::DifferOnReplay if launch > 0 => {
-                self.change(result, element(0), 1, |b| b[0] ^= 1)
-            }
-            PlantedFault::AddNoise => {
-                for i in 0..elements {
-                    let sign = if i % 2 == 0 { 1.01 } else { 0.99 };
-                    self.change(result, element(i), 4, |b| {
-                        let value = f32::from_le_bytes((&*b).try_into().unwrap());
-                        b.copy_from_slice(&(value * sign).to_le_bytes());
-                    })?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        PlantedFault::DifferOnReplay if launched.nth() == 0 => {}
+        PlantedFault::DifferOnReplay => flip(&|at| at + units[0]),
+        PlantedFault::AlwaysQuantize => quantize(node, launched),
+        PlantedFault::AddNoise => {
+            (0..=last).for_each(|i| scale(i, if i % 2 == 0 { 1.01 } else { 0.99 }, 0.0));
         }
     }
 }
 
-impl Backend for Planted {
-    fn info(&self) -> &DeviceInfo {
-        self.device.info()
-    }
-
-    fn supports(&self, node: NodeRef<'_>) -> Support {
-        self.device.supports(node)
-    }
-
-    fn estimate(&self, node: NodeRef<'_>) -> f64 {
-        self.device.estimate(node)
-    }
-
-    fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError> {
-        self.device.alloc(bytes)
-    }
-
-    fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError> {
-        self.device.import_host(bytes)
-    }
-
-    fn prepare(
-        &self,
-        weight: &Storage,
-        bytes: &HostBytes,
-        uses: &[WeightUse<'_>],
-    ) -> Result<Buffer, DeviceError> {
-        self.device.prepare(weight, bytes, uses)
-    }
-
-    fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
-        let mut graph = segment.graph.clone();
-        if self.fault == PlantedFault::AlwaysQuantize {
-            graph = with_default_precision(segment.graph);
-        }
-        let kernel = self
-            .device
-            .compile(Segment::unfused(&graph, segment.nodes))?;
-        Ok(Arc::new(PlantedKernel {
-            kernel,
-            graph,
-            bound: self.bound.clone(),
-        }))
-    }
-
-    fn queue(&self) -> &dyn Queue {
-        self
-    }
-}
-
-/// The graph of one product with the same operands at default precision.
-fn with_default_precision(graph: &Graph) -> Graph {
-    let mut copy = Graph::new();
-    let storage = |i: usize| &graph.storages()[i];
-    let (w, x) = (storage(0), storage(1));
-    let w = copy.weight(&w.name, w.dtype, &w.dims).unwrap();
-    let x = copy.temp(&x.name, x.dtype, &x.dims).unwrap();
-    copy.matmul(w, x).unwrap();
-    copy
-}
-
-impl Queue for Planted {
-    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.device.queue().write(buffer, offset, bytes)
-    }
-
-    fn read(
-        &self,
-        buffer: &Buffer,
-        offset: usize,
-        len: usize,
-    ) -> Result<Box<dyn ReadTicket>, DeviceError> {
-        self.device.queue().read(buffer, offset, len)
-    }
-
-    fn copy(
-        &self,
-        from: &Buffer,
-        from_offset: usize,
-        to: &Buffer,
-        to_offset: usize,
-        len: usize,
-    ) -> Result<(), DeviceError> {
-        self.device
-            .queue()
-            .copy(from, from_offset, to, to_offset, len)
-    }
-
-    fn fill(
-        &self,
-        buffer: &Buffer,
-        offset: usize,
-        len: usize,
-        byte: u8,
-    ) -> Result<(), DeviceError> {
-        self.device.queue().fill(buffer, offset, len, byte)
-    }
-
-    fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
-        if self.fault == PlantedFault::DoNothing {
-            return Ok(());
-        }
-        self.device.queue().launch(program, scalars)?;
-        let bound = self.bound.lock().unwrap();
-        let (graph, memory) = bound.as_ref().unwrap();
-        self.tamper(graph, memory)
-    }
-
-    fn fence(&self) -> Result<Fence, DeviceError> {
-        self.device.queue().fence()
-    }
-
-    fn wait(&self, fence: Fence) -> Result<(), DeviceError> {
-        self.device.queue().wait(fence)
-    }
+/// Computes a product of a weight and an operand again, at default precision.
+fn quantize(node: NodeRef<'_>, launched: &Launched<'_>) {
+    let inputs = node.inputs().map(|value| {
+        let data = launched.with(node, value, |bytes, at| read_value(value, &bytes[at..]));
+        data.unwrap().unwrap()
+    });
+    let inputs: Vec<_> = inputs.collect();
+    let mut graph = Graph::new();
+    let [w, x] = [0, 1].map(|i| node.input(i).unwrap());
+    let w = graph.weight("w", w.dtype, w.dims()).unwrap();
+    let x = graph.input("x", x.dtype, x.dims()).unwrap();
+    graph.matmul(w, x).unwrap();
+    let product = graph.node(graph.node_ids().next().unwrap()).unwrap();
+    let y = run_node(product, &inputs, &[], Activations::Quantized).unwrap();
+    let output = node.output();
+    let write = |bytes: &mut [u8], at: usize| write_value(output, &y.data, None, &mut bytes[at..]);
+    launched.with(node, output, write).unwrap().unwrap();
 }

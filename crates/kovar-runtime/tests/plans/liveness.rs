@@ -1,11 +1,29 @@
-use kovar_core::{DType, Graph, StorageKind};
-use kovar_runtime::CompileError;
-use kovar_runtime::liveness::{Lifetime, analyse};
+//! Which nodes of a graph are needed, and how long its storages live.
 
-use crate::interpreter::{recurrence, two_inputs};
+use kovar_core::{DType, Graph};
+use kovar_runtime::{CompileError, Homes, PlaceError, Plan};
+use kovar_testkit::simulated::SimulatedOptions;
 
-fn lifetime(start: usize, end: usize) -> Option<Lifetime> {
-    Some(Lifetime { start, end })
+use crate::world::{World, device, recurrence, section, two_inputs};
+
+fn planned(graph: &Graph) -> Result<Plan, CompileError> {
+    let homes = Homes::all_on(device(0));
+    World::new(graph, vec![SimulatedOptions::default()], homes).compile(graph)
+}
+
+/// The needed nodes.
+fn needed(graph: &Graph) -> Vec<usize> {
+    let plan = planned(graph).unwrap();
+    plan.kernels().iter().map(|k| k.node.index()).collect()
+}
+
+/// The first and the last node of the run for which storage `name` must be there.
+fn lifetime(plan: &Plan, name: &str) -> Option<String> {
+    let liveness = section(plan, "liveness");
+    let line = liveness
+        .lines()
+        .find(|line| line.contains(&format!("`{name}`")))?;
+    line.split(": ").nth(1).map(str::to_owned)
 }
 
 #[test]
@@ -17,14 +35,15 @@ fn a_temporary_lives_from_its_first_write_to_its_last_read() {
     let result = graph.add(doubled, sum).unwrap();
     let last = graph.scale(result, 1.0).unwrap();
     graph.set_output(last, "y").unwrap();
-    let liveness = analyse(&graph).unwrap();
-    let of = |value| liveness.lifetime(graph.value(value).unwrap().storage);
-    assert_eq!(liveness.nodes().len(), 5);
-    assert_eq!(of(a), lifetime(0, 0));
-    assert_eq!(of(b), lifetime(0, 1));
-    assert_eq!(of(sum), lifetime(0, 3));
-    assert_eq!(of(product), lifetime(1, 2));
-    assert_eq!(of(last), lifetime(4, 4));
+    let plan = planned(&graph).unwrap();
+    assert_eq!(plan.kernels().len(), 5);
+    let expected = [("a", "0..=0"), ("b", "0..=1"), ("add.0", "0..=3")];
+    let expected = expected
+        .into_iter()
+        .chain([("mul.1", "1..=2"), ("y", "4..=4")]);
+    for (name, nodes) in expected {
+        assert_eq!(lifetime(&plan, name).as_deref(), Some(nodes), "{name}");
+    }
 }
 
 #[test]
@@ -34,23 +53,21 @@ fn inputs_live_from_the_start_and_outputs_to_the_end() {
     let late = graph.scale(b, 2.0).unwrap();
     graph.set_output(early, "early").unwrap();
     graph.set_output(late, "late").unwrap();
-    let liveness = analyse(&graph).unwrap();
-    let of = |value| liveness.lifetime(graph.value(value).unwrap().storage);
-    assert_eq!(of(b), lifetime(0, 1));
-    assert_eq!(of(early), lifetime(0, 1));
+    let plan = planned(&graph).unwrap();
+    for name in ["b", "early"] {
+        assert_eq!(lifetime(&plan, name).as_deref(), Some("0..=1"), "{name}");
+    }
 }
 
 #[test]
-fn nodes_whose_results_nobody_reads_are_dropped() {
+fn nodes_with_unread_results_are_dropped() {
     let (mut graph, a, b) = two_inputs(4);
     let unused = graph.add(a, b).unwrap();
     graph.mul(unused, b).unwrap();
     let used = graph.scale(a, 2.0).unwrap();
     graph.set_output(used, "y").unwrap();
-    let liveness = analyse(&graph).unwrap();
-    let kept: Vec<usize> = liveness.nodes().iter().map(|id| id.index()).collect();
-    assert_eq!(kept, [2]);
-    assert_eq!(liveness.lifetime(graph.value(b).unwrap().storage), None);
+    assert_eq!(needed(&graph), [2]);
+    assert_eq!(lifetime(&planned(&graph).unwrap(), "b"), None);
 }
 
 #[test]
@@ -59,9 +76,7 @@ fn a_result_that_is_overwritten_unread_is_dropped() {
     let y = graph.scale(a, 2.0).unwrap();
     graph.copy_into(b, y).unwrap();
     graph.set_output(y, "y").unwrap();
-    let kept = analyse(&graph).unwrap();
-    assert_eq!(kept.nodes().len(), 1);
-    assert_eq!(kept.nodes()[0].index(), 1);
+    assert_eq!(needed(&graph), [1]);
 }
 
 #[test]
@@ -76,7 +91,7 @@ fn a_partial_write_keeps_what_was_there() {
     let zeros = graph.slice(x, 0, 0..2).unwrap();
     graph.copy_into(zeros, half).unwrap();
     graph.set_output(y, "y").unwrap();
-    assert_eq!(analyse(&graph).unwrap().nodes().len(), 3);
+    assert_eq!(needed(&graph).len(), 3);
 }
 
 #[test]
@@ -85,8 +100,7 @@ fn writes_to_a_state_are_always_needed() {
     let x = graph.input("x", DType::F32, &[2]).unwrap();
     let state = graph.state("s", DType::F32, &[2]).unwrap();
     graph.copy_into(x, state).unwrap();
-    let liveness = analyse(&graph).unwrap();
-    assert_eq!(liveness.nodes().len(), 1);
+    assert_eq!(needed(&graph).len(), 1);
 }
 
 #[test]
@@ -95,32 +109,32 @@ fn reading_a_temporary_before_any_write_names_it() {
     let scratch = graph.temp("scratch", DType::F32, &[4]).unwrap();
     let y = graph.scale(scratch, 2.0).unwrap();
     graph.set_output(y, "y").unwrap();
-    let error = analyse(&graph).unwrap_err();
     assert_eq!(
-        error,
-        CompileError::ReadBeforeWrite {
+        planned(&graph).unwrap_err(),
+        PlaceError::ReadBeforeWrite {
             storage: "scratch".into(),
             op: "scale",
             node: 0,
             operand: "x",
         }
+        .into()
     );
 }
 
 #[test]
-fn reading_another_part_than_the_written_one_is_an_error() {
+fn reading_elements_that_are_not_the_written_ones_is_an_error() {
     let mut graph = Graph::new();
     let x = graph.input("x", DType::F32, &[2]).unwrap();
     let scratch = graph.temp("scratch", DType::F32, &[4]).unwrap();
-    let (head, tail) = (
-        graph.slice(scratch, 0, 0..2).unwrap(),
-        graph.slice(scratch, 0, 2..4).unwrap(),
-    );
+    let [head, tail] = [0..2, 2..4].map(|range| graph.slice(scratch, 0, range).unwrap());
     graph.copy_into(x, head).unwrap();
     let y = graph.scale(tail, 2.0).unwrap();
     graph.set_output(y, "y").unwrap();
-    let error = analyse(&graph).unwrap_err();
-    assert!(matches!(error, CompileError::ReadBeforeWrite { .. }));
+    let error = planned(&graph).unwrap_err();
+    assert!(matches!(
+        error,
+        CompileError::Place(PlaceError::ReadBeforeWrite { .. })
+    ));
 }
 
 #[test]
@@ -128,25 +142,23 @@ fn an_output_that_nothing_writes_is_an_error() {
     let mut graph = Graph::new();
     let y = graph.temp("y", DType::F32, &[4]).unwrap();
     graph.set_output(y, "y").unwrap();
-    let error = analyse(&graph).unwrap_err();
-    assert_eq!(error, CompileError::OutputNotWritten { name: "y".into() });
+    let error = planned(&graph).unwrap_err();
+    assert_eq!(
+        error,
+        PlaceError::OutputNotWritten { name: "y".into() }.into()
+    );
     let mut graph = Graph::new();
     let empty = graph.temp("y", DType::F32, &[0]).unwrap();
     graph.set_output(empty, "y").unwrap();
-    assert!(analyse(&graph).unwrap().nodes().is_empty());
+    assert_eq!(needed(&graph), []);
 }
 
 #[test]
-fn the_dump_shows_each_needed_node_and_lifetime() {
+fn the_description_shows_each_needed_node_and_lifetime() {
     let (mut graph, a, b) = two_inputs(4);
     let sum = graph.add(a, b).unwrap();
     let y = graph.scale(sum, 2.0).unwrap();
     graph.set_output(y, "y").unwrap();
-    assert_eq!(
-        graph.storage_of(y).unwrap().kind,
-        StorageKind::Output,
-        "the graph's own rule"
-    );
     let expected = "\
 liveness: 2 of 2 nodes needed
      0  add.0[0..16] = add(a, b)
@@ -156,50 +168,43 @@ liveness: 2 of 2 nodes needed
   temporary `add.0`, 16 bytes: 0..=1
   output `y`, 16 bytes: 1..=1
 ";
-    assert_eq!(analyse(&graph).unwrap().dump(&graph), expected);
+    assert_eq!(section(&planned(&graph).unwrap(), "liveness"), expected);
 }
 
 #[test]
-fn a_node_that_updates_a_state_is_needed_though_nobody_reads_its_result() {
+fn a_node_that_updates_a_state_is_needed_though_its_result_is_unread() {
     let mut graph = Graph::new();
     let state = graph.state("s", DType::F32, &[1, 4, 4]).unwrap();
     recurrence(&mut graph, state, "0");
     let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
     graph.copy_into(state, scratch).unwrap();
     recurrence(&mut graph, scratch, "1");
-    let liveness = analyse(&graph).unwrap();
-    let kept: Vec<usize> = liveness.nodes().iter().map(|id| id.index()).collect();
-    assert_eq!(kept, [0]);
-    let dump = liveness.dump(&graph);
+    assert_eq!(needed(&graph), [0]);
+    let description = planned(&graph).unwrap().describe();
     assert!(
-        dump.contains("= wkv7(r0, w0, k0, v0, a0, b0, s), updates s\n"),
-        "{dump}"
+        description.contains("= wkv7(r0, w0, k0, v0, a0, b0, s), updates s\n"),
+        "{description}"
     );
 }
 
 #[test]
 fn an_updated_temporary_counts_as_read_and_as_written() {
-    let mut graph = Graph::new();
-    let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
-    recurrence(&mut graph, scratch, "0");
-    graph.set_output(scratch, "y").unwrap();
-    let error = analyse(&graph).unwrap_err();
+    let graph = |is_written: bool| {
+        let mut graph = Graph::new();
+        let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
+        if is_written {
+            let zeros = graph.input("zeros", DType::F32, &[1, 4, 4]).unwrap();
+            graph.copy_into(zeros, scratch).unwrap();
+        }
+        recurrence(&mut graph, scratch, "0");
+        graph.set_output(scratch, "y").unwrap();
+        graph
+    };
+    let error = planned(&graph(false)).unwrap_err();
+    let operand = "state";
     assert!(
-        matches!(
-            error,
-            CompileError::ReadBeforeWrite {
-                operand: "state",
-                ..
-            }
-        ),
+        matches!(error, CompileError::Place(PlaceError::ReadBeforeWrite { operand: o, .. }) if o == operand),
         "{error}"
     );
-
-    let mut graph = Graph::new();
-    let zeros = graph.input("zeros", DType::F32, &[1, 4, 4]).unwrap();
-    let scratch = graph.temp("scratch", DType::F32, &[1, 4, 4]).unwrap();
-    graph.copy_into(zeros, scratch).unwrap();
-    recurrence(&mut graph, scratch, "0");
-    graph.set_output(scratch, "y").unwrap();
-    assert_eq!(analyse(&graph).unwrap().nodes().len(), 2);
+    assert_eq!(needed(&graph(true)).len(), 2);
 }

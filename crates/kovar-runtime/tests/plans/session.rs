@@ -1,13 +1,22 @@
+//! Weights, states and memory that the plans of a session share.
+
 use std::sync::Arc;
 
 use kovar_core::{DType, Dims, Graph, HostBytes, ValueId};
 use kovar_runtime::{CompileError, HostSlice, Plan, Policy, RunError, Session, SessionError};
+use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
 
-use crate::interpreter::bytes;
-use crate::sim::Sim;
+use crate::world::{add_to, bytes};
 
-fn session() -> (Arc<Sim>, Session) {
-    let device = Arc::new(Sim::new("sim"));
+fn device(id: &str) -> Arc<SimulatedDevice> {
+    Arc::new(SimulatedDevice::new(SimulatedOptions {
+        alignment: 16,
+        ..SimulatedOptions::new(id)
+    }))
+}
+
+fn session() -> (Arc<SimulatedDevice>, Session) {
+    let device = device("sim");
     let session = Session::new(vec![device.clone()]).unwrap();
     (device, session)
 }
@@ -24,7 +33,7 @@ fn dims(sizes: &[usize]) -> Dims {
     Dims::new(sizes).unwrap()
 }
 
-/// `y = x * w` with a weight of `n`, through `links` more nodes.
+/// `y = x * w` with a weight of `n` elements.
 fn weighted(n: usize) -> (Graph, ValueId, ValueId) {
     let mut graph = Graph::new();
     let w = graph.weight("w", DType::F32, &[n]).unwrap();
@@ -34,16 +43,12 @@ fn weighted(n: usize) -> (Graph, ValueId, ValueId) {
     (graph, x, y)
 }
 
-/// `s = s + x` in place, `y = 1 s`, for a state of `n`.
+/// `s = s + x` in place, `y = 1 s`, for a state of `n` elements.
 fn accumulator(n: usize) -> (Graph, ValueId, ValueId) {
-    use kovar_core::ops::{Binary, BinaryKind, Op};
     let mut graph = Graph::new();
     let state = graph.state("s", DType::F32, &[n]).unwrap();
     let x = graph.input("x", DType::F32, &[n]).unwrap();
-    let kind = BinaryKind::Add;
-    graph
-        .apply_in_place(Op::from(Binary { kind }), &[state, x])
-        .unwrap();
+    add_to(&mut graph, state, x);
     let y = graph.scale(state, 1.0).unwrap();
     graph.set_output(y, "y").unwrap();
     (graph, x, y)
@@ -62,7 +67,7 @@ fn a_session_needs_devices_of_different_ids() {
         Session::new(Vec::new()).unwrap_err(),
         SessionError::NoDevices
     );
-    let twins = vec![Arc::new(Sim::new("a")) as _, Arc::new(Sim::new("a")) as _];
+    let twins = vec![device("a") as _, device("a") as _];
     let error = Session::new(twins).unwrap_err();
     assert_eq!(error, SessionError::DuplicateDevice { id: "a".into() });
 }
@@ -111,10 +116,10 @@ fn a_weight_is_prepared_once_for_all_plans() {
         .add_weight("unused", DType::F32, &[1], host(&[0.0]))
         .unwrap();
     let (graph, x, y) = weighted(2);
-    assert!(device.log(|log| log.prepared.is_empty()));
+    assert_eq!(device.prepared(), []);
     let first = compile(&graph, &session).unwrap();
     let second = compile(&graph, &session).unwrap();
-    assert_eq!(device.log(|log| log.prepared.clone()), [("w".into(), 1)]);
+    assert_eq!(device.prepared(), [("w".into(), 1)]);
     assert_eq!(result(&first, x, y, &[1.0, 1.0]), [2.0, 3.0]);
     assert_eq!(result(&second, x, y, &[2.0, 2.0]), [4.0, 6.0]);
     assert_eq!(session.memory().unwrap()[0].weights, 8);
@@ -127,20 +132,21 @@ fn a_weight_that_the_session_lacks_or_has_otherwise_is_named() {
     let (graph, ..) = weighted(2);
     assert_eq!(
         compile(&graph, &session).unwrap_err(),
-        CompileError::MissingWeight { name: "w".into() }
+        SessionError::MissingWeight { name: "w".into() }.into()
     );
     session
         .add_weight("w", DType::F32, &[3], host(&[0.0; 3]))
         .unwrap();
     assert_eq!(
         compile(&graph, &session).unwrap_err(),
-        CompileError::WeightMismatch {
+        SessionError::WeightMismatch {
             name: "w".into(),
             wanted_dtype: DType::F32,
             wanted: dims(&[2]),
             found_dtype: DType::F32,
             found: dims(&[3]),
         }
+        .into()
     );
 }
 
@@ -217,18 +223,19 @@ fn a_range_of_a_state_can_be_read_and_written() {
 fn a_state_of_another_shape_in_a_later_plan_is_an_error() {
     let (device, session) = session();
     let first = compile(&accumulator(2).0, &session).unwrap();
-    let held = device.live_bytes();
+    let held = device.allocated_bytes();
     assert_eq!(
         compile(&accumulator(3).0, &session).unwrap_err(),
-        CompileError::StateMismatch {
+        SessionError::StateMismatch {
             name: "s".into(),
             wanted_dtype: DType::F32,
             wanted: dims(&[3]),
             found_dtype: DType::F32,
             found: dims(&[2]),
         }
+        .into()
     );
-    assert_eq!(device.live_bytes(), held);
+    assert_eq!(device.allocated_bytes(), held);
     drop(first);
 }
 
@@ -247,7 +254,8 @@ fn all_plans_share_one_arena_that_grows_to_the_largest() {
     let large = compile(&large, &session).unwrap();
     assert_eq!(arena(&session), large.memory()[0].arena);
     let weights_and_states = 16 + 256;
-    assert_eq!(device.live_bytes(), weights_and_states + arena(&session));
+    let held = || device.allocated_bytes() as usize;
+    assert_eq!(held(), weights_and_states + arena(&session));
     for _ in 0..2 {
         assert_eq!(result(&small, x, y, &[3.0; 4]), [6.0; 4]);
         large
@@ -255,8 +263,8 @@ fn all_plans_share_one_arena_that_grows_to_the_largest() {
             .unwrap();
     }
     assert_eq!(result(&large, large_x, large_y, &[1.0; 64]), [3.0; 64]);
-    assert_eq!(device.live_bytes(), weights_and_states + arena(&session));
-    assert_eq!(device.log(|log| log.prepared.len()), 1);
+    assert_eq!(held(), weights_and_states + arena(&session));
+    assert_eq!(device.prepared().len(), 1);
 }
 
 #[test]
@@ -271,7 +279,10 @@ fn a_thread_that_holds_outputs_gets_an_error_instead_of_a_deadlock() {
         session.read_state("s", &mut [0; 8]).unwrap_err(),
         SessionError::Busy
     );
-    assert_eq!(compile(&graph, &session).unwrap_err(), CompileError::Busy);
+    assert_eq!(
+        compile(&graph, &session).unwrap_err(),
+        SessionError::Busy.into()
+    );
     drop(outputs);
     assert_eq!(result(&plan, x, y, &[1.0, 2.0]), [2.0, 4.0]);
 }
@@ -305,5 +316,5 @@ fn a_plan_outlives_the_session_value_that_made_it() {
     drop(session);
     assert_eq!(result(&plan, x, y, &[1.0, 2.0]), [1.0, 2.0]);
     drop(plan);
-    assert_eq!(device.live_bytes(), 0);
+    assert_eq!(device.allocated_bytes(), 0);
 }

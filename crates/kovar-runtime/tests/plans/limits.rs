@@ -1,7 +1,7 @@
-//! What fits the devices, and what does not.
+//! Graphs that fit the devices, and graphs that do not.
 
 use kovar_core::{DType, Graph, ValueId};
-use kovar_runtime::{CompileError, Homes, Policy, Session, SessionError, spread};
+use kovar_runtime::{CompileError, Homes, Policy, Session, SessionError, place_layers};
 use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
@@ -9,7 +9,7 @@ use crate::world::{World, agrees, device, without};
 const SIDE: usize = 16;
 const SQUARE: u64 = 4 * (SIDE * SIDE) as u64;
 
-/// `y_i = 2 x_i`, which have nothing to do with each other.
+/// `y_i = 2 x_i`, independent of each other.
 fn independent(n: usize) -> Graph {
     let mut graph = Graph::new();
     for i in 0..n {
@@ -49,7 +49,7 @@ fn work_that_fits_several_devices_together_is_not_refused() {
         });
         let free = World::new(&graph, devices(n), homes.clone());
         let found = free.session.devices();
-        let homes = spread(&[&graph], found, homes, &Policy::default()).unwrap();
+        let homes = place_layers(&[&graph], found, homes, &Policy::default()).unwrap();
         let plan = agrees(&graph, devices(n), homes);
         for memory in plan.memory() {
             assert_eq!(memory.arena as u64, each);
@@ -122,14 +122,14 @@ fn states_beyond_a_device_s_memory_are_refused_by_name() {
         error
     };
     assert_eq!(compile(3 * SQUARE), None);
-    let error = CompileError::StatesTooLarge {
+    let error = SessionError::StatesTooLarge {
         storage: "t".into(),
         bytes: SQUARE as usize,
         others: SQUARE as usize,
         device: "a".into(),
         memory: 2 * SQUARE - 1,
     };
-    assert_eq!(compile(2 * SQUARE - 1), Some(error));
+    assert_eq!(compile(2 * SQUARE - 1), Some(error.into()));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_small_layer_does_not_go_back_to_a_device_that_others_were_too_large_for() {
     let homes = Homes::all_on(device(0)).budget(device(0), 3 * SQUARE);
     let world = World::new(&graph, devices(2), homes.clone());
     let found = world.session.devices();
-    let homes = spread(&[&graph], found, homes, &Policy::default()).unwrap();
+    let homes = place_layers(&[&graph], found, homes, &Policy::default()).unwrap();
     let on: Vec<usize> = graph
         .storages()
         .iter()

@@ -1,3 +1,5 @@
+//! What decides where nodes run: rates, preferences, thresholds and pins; and observers.
+
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +8,12 @@ use kovar_core::backend::{DeviceKind, Reason};
 use kovar_core::ops::{Op, Scale};
 use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::{
-    DeviceRates, Homes, HostSlice, LinkRates, MeasureError, Plan, Policy, Preference, RunError,
-    Why, compile, measure,
+    DeviceRates, Homes, HostSlice, LinkRates, MeasureError, PlacementReason, Plan, Policy,
+    Preference, RunError, compile, measure,
 };
-use kovar_testkit::simulated::{Call, Fault, FaultKind, SimulatedDevice, SimulatedOptions};
+use kovar_testkit::simulated::{Call, FaultKind, SimulatedDevice, SimulatedOptions};
 
-use crate::world::{World, device, only, without};
+use crate::world::{World, bytes, device, floats, only, without};
 
 /// Two products and a norm over `rows` rows, none of which reads a weight.
 fn products(rows: usize) -> Graph {
@@ -127,21 +129,24 @@ fn every_node_has_a_reason_to_be_where_it_is() {
         Homes::all_on(device(1)).pin("z", device(0)),
     );
     let plan = world.compile(&graph).unwrap();
-    let why: Vec<Why> = plan
-        .explain()
-        .unwrap()
-        .into_iter()
-        .map(|node| node.why)
-        .collect();
-    let owner = Why::Owner {
+    let why: Vec<PlacementReason> = plan.explain().into_iter().map(|node| node.why).collect();
+    let owner = PlacementReason::Owner {
         op: "softmax",
         node: 0,
         reason: Reason::Op { op: "softmax" },
     };
-    let pinned = Why::Pinned {
+    let pinned = PlacementReason::Pinned {
         pattern: "z".into(),
     };
-    assert_eq!(why, [Why::Only, owner, Why::Copies, pinned]);
+    assert_eq!(
+        why,
+        [
+            PlacementReason::OnlyDevice,
+            owner,
+            PlacementReason::SavesCopies,
+            pinned
+        ]
+    );
 }
 
 /// `y = 2 a`, column by column turned, `z = y + y`.
@@ -172,20 +177,14 @@ fn an_observer_sees_the_result_of_each_node() {
     let mut seen: Vec<(usize, Vec<f32>)> = Vec::new();
     let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         let node = evaluated.graph().node(evaluated.nodes()[0]).unwrap();
-        let floats = |bytes: Vec<u8>| {
-            let elements = bytes
-                .chunks_exact(4)
-                .map(|e| f32::from_le_bytes(e.try_into().unwrap()));
-            elements.collect::<Vec<f32>>()
-        };
         seen.push((
             evaluated.device().index(),
-            floats(evaluated.read(node.output()).unwrap()),
+            floats(&evaluated.read(node.output()).unwrap()),
         ));
         if seen.len() == 2 {
             let value = graph.value(turned).unwrap();
             assert_eq!(
-                floats(evaluated.read(value).unwrap()),
+                floats(&evaluated.read(value).unwrap()),
                 [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]
             );
         }
@@ -204,7 +203,7 @@ fn an_observer_sees_the_result_of_each_node() {
 fn later_nodes_work_on_what_an_observer_puts_in_the_place_of_a_result() {
     let (graph, [a, turned]) = observed();
     let (_world, plan) = one_by_one(&graph);
-    let others: Vec<u8> = (1..=6).flat_map(|x| (x as f32).to_le_bytes()).collect();
+    let others = bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let mut refused = None;
     let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         if evaluated.device() == device(0) {
@@ -221,10 +220,7 @@ fn later_nodes_work_on_what_an_observer_puts_in_the_place_of_a_result() {
         .unwrap();
     let mut z = [0; 24];
     outputs.read(plan.output("z").unwrap(), &mut z).unwrap();
-    let expected: Vec<u8> = (1..=6)
-        .flat_map(|x| (2.0 * x as f32).to_le_bytes())
-        .collect();
-    assert_eq!(z[..], expected);
+    assert_eq!(floats(&z), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     assert!(matches!(refused, Some(RunError::NotReadable { .. })));
 }
 
@@ -235,10 +231,12 @@ fn an_observer_can_cancel_a_run_and_the_plan_can_be_run_again() {
     let data = [1.0f32; 6];
     let inputs = [(a, HostSlice::f32(&data))];
     let cancel = AtomicBool::new(true);
-    let mut observer = |_: &kovar_runtime::ObservedSegment<'_>| match cancel.load(Ordering::SeqCst)
-    {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let mut observer = |_: &kovar_runtime::ObservedSegment<'_>| {
+        if cancel.load(Ordering::SeqCst) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let error = plan
         .run_observed(&inputs, &[], Some(&mut observer))
@@ -293,8 +291,8 @@ fn measured_rates_take_the_place_of_estimates() {
 
 #[test]
 fn a_launch_costs_more_than_a_little_speed_gains() {
-    // Products that the second device does a little faster, between others that it cannot do, of
-    // which none needs a result of another.
+    // Independent nodes: some that the second device does a little faster, between some that it
+    // cannot do.
     let mut graph = Graph::new();
     for i in 0..6 {
         let a = graph.input(&format!("a{i}"), DType::F32, &[4, 32]).unwrap();
@@ -364,14 +362,8 @@ fn a_device_that_fails_or_can_do_nothing_is_not_measured() {
         error.to_string(),
         "npu: it supports none of the operations that are measured"
     );
-    let failing = SimulatedDevice::new(SimulatedOptions {
-        faults: vec![Fault {
-            call: Call::Launch,
-            nth: 0,
-            kind: FaultKind::Lost,
-        }],
-        ..without("gpu", &[])
-    });
+    let options = without("gpu", &[]).failing(Call::Launch, 0, FaultKind::Lost);
+    let failing = SimulatedDevice::new(options);
     assert!(matches!(
         measure(&failing).unwrap_err(),
         MeasureError::Device(_)

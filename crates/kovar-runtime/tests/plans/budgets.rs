@@ -1,11 +1,15 @@
+//! Weights, states and work within the budgets of devices.
+
 use kovar_core::{DType, Graph, StorageKind, ValueId};
-use kovar_runtime::{CompileError, Homes, OverBudget, Policy, forecast, place_states, spread};
+use kovar_runtime::{
+    CompileError, Homes, OverBudget, Policy, forecast, place_layers, place_states,
+};
 use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
 
 const WIDTH: usize = 16;
-/// What one layer takes: a weight and a state.
+/// The bytes of one layer: a weight and a state.
 const LAYER: usize = 4 * (WIDTH * WIDTH + WIDTH);
 
 /// `x = w_i x + s_i`, `s_i = x` for each of `n` layers, between an embedding and a head.
@@ -47,9 +51,9 @@ fn spread_over(graph: &Graph, n: usize, homes: Homes) -> Homes {
     let devices = ids.iter().take(n).map(|id| without(id, &[])).collect();
     let world = World::new(graph, devices, homes.clone());
     let mut policy = Policy::default();
-    // Beside which no work of these small layers counts.
+    // Launches would outweigh the work of these small layers.
     policy.rates.launch_ns = 0.0;
-    spread(&[graph], world.session.devices(), homes, &policy).unwrap()
+    place_layers(&[graph], world.session.devices(), homes, &policy).unwrap()
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn without_budgets_nothing_moves() {
 }
 
 #[test]
-fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
+fn a_model_that_is_spread_gives_what_one_device_gives_within_its_budgets() {
     let graph = layers(6);
     let budget = (4 * LAYER) as u64;
     let homes = Homes::all_on(device(0))
@@ -133,7 +137,7 @@ fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
     };
     let world = World::new(&graph, options(), homes.clone());
     let devices = world.session.devices();
-    let homes = spread(&[&graph], devices, homes, &Policy::default()).unwrap();
+    let homes = place_layers(&[&graph], devices, homes, &Policy::default()).unwrap();
     let plan = agrees(&graph, options(), homes);
     assert!(
         plan.kernels()
@@ -147,7 +151,7 @@ fn a_model_that_is_spread_gives_what_one_device_does_within_its_budgets() {
 }
 
 #[test]
-fn a_device_over_its_budget_gives_up_what_others_can_run() {
+fn a_device_over_its_budget_leaves_to_others_what_they_can_run() {
     let graph = layers(2);
     let homes = Homes::all_on(device(0)).budget(device(0), 10);
     let world = World::new(&graph, vec![without("a", &[])], homes.clone());

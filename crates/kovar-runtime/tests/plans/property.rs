@@ -1,15 +1,16 @@
+//! Plans of arbitrary graphs over arbitrary devices give what one device gives.
+
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 use kovar_core::Graph;
-use kovar_runtime::{CompileError, Homes, Policy, compile, spread};
+use kovar_runtime::{CompileError, Homes, PlaceError, Policy, compile, place_layers};
 use kovar_testkit::simulated::SimulatedOptions;
 use proptest::prelude::*;
 
 use crate::generator::build;
-use crate::world::{World, device, reference, simulated};
+use crate::world::{World, device, reference};
 
-/// What the devices of a case are like.
+/// The devices of a case.
 #[derive(Clone, Debug)]
 struct Machine {
     /// By device, which operations it supports: a bit for each value of a hash.
@@ -18,7 +19,7 @@ struct Machine {
     fuses: Vec<u16>,
     /// By device, the largest buffer in units of the largest storage.
     buffers: Vec<u8>,
-    /// By device, its budget in units of the largest storage; the last one has no end.
+    /// By device, its budget in units of the largest storage; `None` is unlimited.
     budgets: Vec<Option<u8>>,
     /// Storages pinned to devices.
     pins: Vec<(u8, u8)>,
@@ -27,7 +28,8 @@ struct Machine {
     default: u8,
 }
 
-/// Tells operations apart, and the same operation on different layouts; and groups.
+/// A hash of an operation and whether its result is contiguous, or of a group of nodes and whether
+/// all of its results are kept.
 fn hash(name: &str, contiguous: bool) -> u32 {
     let hash = name.bytes().fold(u32::from(contiguous) + 1, |hash, byte| {
         hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
@@ -41,19 +43,20 @@ impl Machine {
         let masks = self.supports.iter().zip(&self.fuses);
         let each = masks.zip(&self.buffers).enumerate();
         each.map(|(i, ((&mask, &fuses), &buffers))| {
-            let options = simulated(&format!("sim{i}"), move |node| {
-                let contiguous = node.output().layout.is_contiguous();
-                mask >> hash(node.op().name(), contiguous) & 1 == 1
-            });
-            let units = usize::from(buffers % 4) + 1;
-            SimulatedOptions {
-                fuses: Some(Arc::new(move |group| {
+            let options = SimulatedOptions::new(&format!("sim{i}"))
+                .supporting(move |node| {
+                    let contiguous = node.output().layout.is_contiguous();
+                    mask >> hash(node.op().name(), contiguous) & 1 == 1
+                })
+                .fusing(move |group| {
                     let all_kept = !group.kept.contains(&false);
                     fuses >> hash(group.fusion.name(), all_kept) & 1 == 1
-                })),
+                })
+                .deferred(buffers / 4 % 2 == 1);
+            let units = usize::from(buffers % 4) + 1;
+            SimulatedOptions {
                 alignment: 16 << (i % 3),
                 memory_bytes: self.budget(i, largest),
-                deferred: buffers / 4 % 2 == 1,
                 max_buffer_bytes: largest.next_multiple_of(64).max(64) * units,
                 ..options
             }
@@ -80,16 +83,9 @@ impl Machine {
             let name = &storages[usize::from(storage) % storages.len()].name;
             homes.pin(name, at(to))
         });
-        let homes = if self.streams.0 {
-            homes.stream("w")
-        } else {
-            homes
-        };
-        let homes = if self.streams.1 {
-            homes.stream("v")
-        } else {
-            homes
-        };
+        let streams = [("w", self.streams.0), ("v", self.streams.1)].into_iter();
+        let streamed = streams.filter(|(_, is_streamed)| *is_streamed);
+        let homes = streamed.fold(homes, |homes, (name, _)| homes.stream(name));
         (0..n).fold(homes, |homes, i| match self.budget(i, largest) {
             Some(bytes) => homes.budget(device(i), bytes),
             None => homes,
@@ -129,25 +125,25 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     let graph = build(choices);
     let devices = machine.devices(&graph);
     let backends = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
-    let homes = spread(
+    let homes = place_layers(
         &[&graph],
         backends.session.devices(),
         machine.homes(&graph),
         &Policy::default(),
     );
     let homes = match homes {
-        Err(CompileError::Unsupported { .. }) => machine.homes(&graph),
+        Err(PlaceError::Unsupported { .. }) => machine.homes(&graph),
         homes => homes.unwrap(),
     };
     let world = World::new(&graph, devices, homes);
-    // Devices have no more memory than their budgets, so a plan that passes can be made.
+    // Devices have no more memory than their budgets, so a plan within the budgets can be made.
     let plan = match world.compile(&graph) {
         Ok(plan) => plan,
         Err(CompileError::OverBudget(over)) => {
             prop_assert!(over.weights + over.states + over.arena > over.budget);
             return Ok(());
         }
-        Err(CompileError::Unsupported { refusals, .. }) => {
+        Err(CompileError::Place(PlaceError::Unsupported { refusals, .. })) => {
             prop_assert_eq!(refusals.0.len(), machine.supports.len());
             return Ok(());
         }
@@ -168,7 +164,7 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     world.session.reset_states().unwrap();
     prop_assert_eq!(&world.run(&second, 1), &first_run, "{}", second.describe());
     prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
-    // Runs that nobody waits for, of both plans, in the same order.
+    // Runs of both plans in the same order, without waiting for the first.
     world.session.reset_states().unwrap();
     world.begin(&second, 1);
     prop_assert_eq!(&world.run(&plan, 2), &second_run, "{}", plan.describe());
@@ -180,7 +176,7 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     Ok(())
 }
 
-/// 5,000 graphs, or as many as the nightly lane asks for.
+/// 5,000 graphs, or the number in `KOVAR_SCHEDULER_GRAPHS`.
 fn cases() -> u32 {
     let asked = std::env::var("KOVAR_SCHEDULER_GRAPHS");
     asked.map_or(5_000, |graphs| graphs.parse().unwrap())

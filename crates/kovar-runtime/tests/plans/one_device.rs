@@ -1,15 +1,21 @@
-use std::sync::Arc;
+//! Plans on one device: inputs, outputs, scalars, errors and the description.
+
+use std::sync::{Arc, Mutex};
 
 use kovar_core::error::DeviceError;
 use kovar_core::ops::{Binary, BinaryKind, Op, Scale};
 use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::{HostSlice, Plan, Policy, RunError, Session, compile};
+use kovar_testkit::simulated::{Call, FaultKind, SimulatedDevice, SimulatedOptions};
 
-use crate::interpreter::{bytes, floats, two_inputs};
-use crate::sim::Sim;
+use crate::world::{bytes, floats, two_inputs};
 
-fn session() -> (Arc<Sim>, Session) {
-    let device = Arc::new(Sim::new("sim"));
+fn session(options: SimulatedOptions) -> (Arc<SimulatedDevice>, Session) {
+    let device = Arc::new(SimulatedDevice::new(SimulatedOptions {
+        alignment: 16,
+        program_bytes: 2,
+        ..options
+    }));
     let session = Session::new(vec![device.clone()]).unwrap();
     (device, session)
 }
@@ -23,8 +29,12 @@ fn example() -> (Graph, [ValueId; 3]) {
     (graph, [a, b, y])
 }
 
-fn compiled(graph: &Graph) -> (Arc<Sim>, Plan) {
-    let (device, session) = session();
+fn compiled(graph: &Graph) -> (Arc<SimulatedDevice>, Plan) {
+    compiled_for(graph, SimulatedOptions::new("sim"))
+}
+
+fn compiled_for(graph: &Graph, options: SimulatedOptions) -> (Arc<SimulatedDevice>, Plan) {
+    let (device, session) = session(options);
     let plan = compile(graph, &session, &Policy::default()).unwrap();
     (device, plan)
 }
@@ -42,14 +52,14 @@ fn a_plan_can_be_run_again_with_other_inputs() {
         outputs.read_f32(y, &mut result).unwrap();
         assert_eq!(result, [2.0 * (x[0] + 2.0), 6.0, 8.0]);
     }
-    let allocated = device.live_bytes();
+    let allocated = device.allocated_bytes();
     let outputs = plan.run(
         &[(a, (&[0.0f32; 3]).into()), (b, (&[0.0f32; 3]).into())],
         &[],
     );
     outputs.unwrap().wait().unwrap();
-    assert_eq!(device.live_bytes(), allocated);
-    assert_eq!(device.log(|log| log.launches.len()), 4);
+    assert_eq!(device.allocated_bytes(), allocated);
+    assert_eq!(device.calls(Call::Launch), 4);
 }
 
 #[test]
@@ -159,7 +169,10 @@ fn wrong_inputs_are_named_before_anything_runs() {
         fails(&[(a, three), (b, three), (far, three)]),
         RunError::UnknownInput { index: far.index() }
     );
-    assert_eq!(device.log(|log| (log.writes, log.launches.len())), (0, 0));
+    assert_eq!(
+        (device.calls(Call::Write), device.calls(Call::Launch)),
+        (0, 0)
+    );
     assert!(
         plan.run(&[(a, three), (b, HostSlice::raw(&[0; 12]))], &[])
             .is_ok()
@@ -170,7 +183,15 @@ fn wrong_inputs_are_named_before_anything_runs() {
 fn scalars_are_counted_and_held_to_their_range() {
     let (mut graph, [a, b, _]) = example();
     graph.scalar("kv_len", 8).unwrap();
-    let (device, plan) = compiled(&graph);
+    let launches = Arc::new(Mutex::new(Vec::new()));
+    let log = launches.clone();
+    let options = SimulatedOptions {
+        after_launch: Some(Arc::new(move |launched| {
+            log.lock().unwrap().push(launched.scalars().to_vec());
+        })),
+        ..SimulatedOptions::new("sim")
+    };
+    let (device, plan) = compiled_for(&graph, options);
     let inputs = [
         (a, HostSlice::f32(&[1.0; 3])),
         (b, HostSlice::f32(&[1.0; 3])),
@@ -190,16 +211,16 @@ fn scalars_are_counted_and_held_to_their_range() {
             }
         );
     }
-    assert_eq!(device.log(|log| log.writes), 0);
+    assert_eq!(device.calls(Call::Write), 0);
     plan.run(&inputs, &[8]).unwrap();
-    assert_eq!(device.log(|log| log.launches.clone()), [[8]]);
+    assert_eq!(*launches.lock().unwrap(), [[8]]);
 }
 
 #[test]
 fn a_graph_compiles_any_number_of_times_and_stays_as_it_is() {
     let (graph, [a, b, y]) = example();
     let before = graph.clone();
-    let (_, session) = session();
+    let (_, session) = session(SimulatedOptions::new("sim"));
     let mut policy = Policy::default();
     policy.check_plan = true;
     for reuse in [true, false, true] {
@@ -233,7 +254,7 @@ fn an_input_that_no_node_reads_is_asked_for_but_not_written() {
     let two = HostSlice::f32(&[1.0, 2.0]);
     assert!(plan.run(&[(a, two)], &[]).is_err());
     plan.run(&[(a, two), (b, two)], &[]).unwrap();
-    assert_eq!(device.log(|log| log.writes), 1);
+    assert_eq!(device.calls(Call::Write), 1);
 }
 
 #[test]
@@ -260,14 +281,17 @@ fn storages_without_bytes_are_legal() {
 #[test]
 fn a_device_error_comes_back_and_the_plan_can_be_run_again() {
     let (graph, [a, b, y]) = example();
-    let (device, plan) = compiled(&graph);
+    let options = SimulatedOptions::new("sim").failing(Call::Launch, 0, FaultKind::Refused);
+    let (_, plan) = compiled_for(&graph, options);
     let inputs = [
         (a, HostSlice::f32(&[1.0; 3])),
         (b, HostSlice::f32(&[1.0; 3])),
     ];
-    device.fail_launches(1);
     let error = plan.run(&inputs, &[]).unwrap_err();
-    assert!(matches!(error, RunError::Device(DeviceError::Lost { .. })));
+    assert!(matches!(
+        error,
+        RunError::Device(DeviceError::TimedOut { .. })
+    ));
     let mut result = [0.0; 3];
     let outputs = plan.run(&inputs, &[]).unwrap();
     outputs.read_f32(y, &mut result).unwrap();

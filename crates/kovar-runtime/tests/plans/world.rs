@@ -1,45 +1,81 @@
-//! Sessions on simulated devices, and what their runs leave.
+//! Sessions on simulated devices, and the results of their runs.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Reason, Support};
-use kovar_core::{DType, Graph, HostBytes, NodeRef, Storage, StorageKind, ValueId};
-use kovar_runtime::{CompileError, DeviceId, Homes, HostSlice, Plan, Policy, Session, compile};
+use kovar_core::backend::Backend;
+use kovar_core::ops::{Binary, BinaryKind, Op};
+use kovar_core::{DType, Graph, HostBytes, Storage, StorageKind, ValueId};
+use kovar_runtime::{
+    CompileError, DeviceId, Homes, HostSlice, Plan, Policy, Session, SessionError, compile,
+};
 use kovar_testkit::simulated::{SimulatedDevice, SimulatedOptions};
 
-/// What is to be read after a run, by name.
+/// The outputs and states after a run, by name.
 pub type Results = BTreeMap<String, Vec<u8>>;
 
 pub fn device(n: usize) -> DeviceId {
     DeviceId::all(n + 1).last().unwrap()
 }
 
-/// A device of the given id that supports what `supports` says.
-pub fn simulated(
-    id: &str,
-    supports: impl Fn(NodeRef<'_>) -> bool + Send + Sync + 'static,
-) -> SimulatedOptions {
-    SimulatedOptions {
-        id: id.to_owned(),
-        supports: Some(Arc::new(move |node| match supports(node) {
-            true => Support::Yes,
-            false => Support::No(Reason::Op {
-                op: node.op().name(),
-            }),
-        })),
-        ..SimulatedOptions::default()
-    }
-}
-
 /// A device that supports all but some operations.
 pub fn without(id: &str, ops: &'static [&'static str]) -> SimulatedOptions {
-    simulated(id, move |node| !ops.contains(&node.op().name()))
+    SimulatedOptions::new(id).without(ops)
 }
 
 /// A device that supports only some operations.
 pub fn only(id: &str, ops: &'static [&'static str]) -> SimulatedOptions {
-    simulated(id, move |node| ops.contains(&node.op().name()))
+    SimulatedOptions::new(id).only(ops)
+}
+
+/// A graph with inputs `a` and `b` of `n` floats.
+pub fn two_inputs(n: usize) -> (Graph, ValueId, ValueId) {
+    let mut graph = Graph::new();
+    let [a, b] = ["a", "b"].map(|name| graph.input(name, DType::F32, &[n]).unwrap());
+    (graph, a, b)
+}
+
+/// Adds `y` to `x` in place.
+pub fn add_to(graph: &mut Graph, x: ValueId, y: ValueId) {
+    let kind = BinaryKind::Add;
+    graph
+        .apply_in_place(Op::from(Binary { kind }), &[x, y])
+        .unwrap();
+}
+
+/// A `wkv7` node over inputs that updates `state`, of one head of four elements.
+pub fn recurrence(graph: &mut Graph, state: ValueId, tag: &str) -> ValueId {
+    let rwkvab = ["r", "w", "k", "v", "a", "b"].map(|name| {
+        let name = format!("{name}{tag}");
+        graph.input(&name, DType::F32, &[2, 1, 4]).unwrap()
+    });
+    graph.wkv7(rwkvab, state, None).unwrap()
+}
+
+pub fn bytes(values: &[f32]) -> Vec<u8> {
+    let values = values.iter();
+    values.flat_map(|value| value.to_le_bytes()).collect()
+}
+
+pub fn floats(bytes: &[u8]) -> Vec<f32> {
+    let elements = bytes.chunks_exact(4);
+    elements
+        .map(|element| f32::from_le_bytes(element.try_into().unwrap()))
+        .collect()
+}
+
+/// What a plan's description says of one pass.
+pub fn section(plan: &Plan, pass: &str) -> String {
+    let description = plan.describe();
+    let mut lines = description.lines();
+    let first = lines.find(|line| line.starts_with(&format!("{pass}:")));
+    let rest = lines.take_while(|line| line.starts_with(' '));
+    first
+        .into_iter()
+        .chain(rest)
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 /// A session with its devices and the weights of the graphs that it is made for.
@@ -76,7 +112,7 @@ impl World {
         compile(graph, &self.session, &policy)
     }
 
-    /// Runs a plan with the inputs of a seed, and waits for nothing.
+    /// Runs a plan with the inputs of a seed without waiting for it.
     pub fn begin(&self, plan: &Plan, seed: u32) {
         let inputs = inputs(plan, seed);
         drop(plan.run(&slices(&inputs), &scalars(plan, seed)).unwrap());
@@ -84,26 +120,35 @@ impl World {
 
     /// Runs a plan with the inputs of a seed.
     pub fn run(&self, plan: &Plan, seed: u32) -> Results {
+        self.try_run(plan, seed).unwrap()
+    }
+
+    /// What a run with the inputs of a seed leaves, or its error.
+    pub fn try_run(&self, plan: &Plan, seed: u32) -> Result<Results, Box<dyn Error>> {
         let inputs = inputs(plan, seed);
-        let inputs = slices(&inputs);
-        let outputs = plan.run(&inputs, &scalars(plan, seed)).unwrap();
+        let outputs = plan.run(&slices(&inputs), &scalars(plan, seed))?;
         let mut results = Results::new();
         for storage in plan.graph().storages() {
             if storage.kind == StorageKind::Output {
                 let mut bytes = vec![0; storage.bytes];
-                let value = plan.output(&storage.name).unwrap();
-                outputs.read(value, &mut bytes).unwrap();
+                outputs.read(plan.output(&storage.name).unwrap(), &mut bytes)?;
                 results.insert(storage.name.clone(), bytes);
             }
         }
-        outputs.wait().unwrap();
+        outputs.wait()?;
         drop(outputs);
         for state in self.session.states() {
-            let mut bytes = vec![0; state.bytes];
-            self.session.read_state(&state.name, &mut bytes).unwrap();
-            results.insert(state.name, bytes);
+            results.insert(state.name.clone(), self.state(&state.name)?);
         }
-        results
+        Ok(results)
+    }
+
+    /// The bytes of a state.
+    pub fn state(&self, name: &str) -> Result<Vec<u8>, SessionError> {
+        let state = self.session.states().into_iter().find(|s| s.name == name);
+        let mut bytes = vec![0; state.map_or(0, |state| state.bytes)];
+        self.session.read_state(name, &mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -130,7 +175,7 @@ pub fn scalars(plan: &Plan, seed: u32) -> Vec<i32> {
     scalars.map(|s| s.max - less(s.max)).collect()
 }
 
-/// Small whole numbers, or row numbers where indices are wanted.
+/// Small whole numbers, or row numbers where the dtype is I32.
 pub fn data(storage: &Storage, seed: u32) -> Vec<u8> {
     let mut random = seed.wrapping_mul(2_654_435_761).wrapping_add(
         storage.name.bytes().fold(1, |hash, byte| {

@@ -1,9 +1,11 @@
+//! What crosses between devices, and where nodes run.
+
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Scale, Unary, UnaryKind};
 use kovar_core::{DType, Graph, StorageId, ValueId};
-use kovar_runtime::{CompileError, DeviceId, Homes, Plan, Policy, compile};
+use kovar_runtime::{DeviceId, Homes, PlaceError, Plan, Policy, compile};
 use kovar_testkit::simulated::{Call, Events, Stage};
 
-use crate::world::{World, agrees, device, only, reference, without};
+use crate::world::{World, add_to, agrees, data, device, only, reference, without};
 
 const CPU: usize = 0;
 const GPU: usize = 1;
@@ -14,13 +16,6 @@ fn on_cpu() -> Homes {
 
 fn on_gpu() -> Homes {
     Homes::all_on(device(GPU))
-}
-
-fn add_to(graph: &mut Graph, x: ValueId, y: ValueId) {
-    let kind = BinaryKind::Add;
-    graph
-        .apply_in_place(Op::from(Binary { kind }), &[x, y])
-        .unwrap();
 }
 
 fn scale_of(graph: &mut Graph, x: ValueId, scale: f32) {
@@ -201,7 +196,7 @@ fn a_pin_against_an_in_place_owner_is_lost_with_a_warning_or_refused() {
     let mut policy = Policy::default();
     policy.strict = true;
     let error = compile(&graph, &world.session, &policy).unwrap_err();
-    assert_eq!(error, CompileError::RejectedPin(lost.clone()));
+    assert_eq!(error, PlaceError::RejectedPin(lost.clone()).into());
 }
 
 #[test]
@@ -285,7 +280,7 @@ fn a_cache_on_one_device_serves_attention_on_another() {
         let given = ["x", "ids"].map(|name| {
             let value = plan.input(name).unwrap();
             let storage = &graph.storages()[storage(&plan, value).index()];
-            (value, crate::world::data(storage, 1))
+            (value, data(storage, 1))
         });
         let given = given.each_ref().map(|(value, data)| (*value, data.into()));
         drop(plan.run(&given, &[valid as i32]).unwrap());
@@ -393,7 +388,7 @@ fn a_partial_write_carries_over_what_it_leaves_alone() {
     let plan = agrees(&graph, devices, on_cpu());
     assert_eq!(
         copied(&plan),
-        // The first element, which the column does not have, comes back behind the last node.
+        // The first element, which the column does not have, comes back after the last node.
         [
             ("y".into(), 0..48, CPU, GPU),
             ("y".into(), 4..48, GPU, CPU),
@@ -525,9 +520,7 @@ fn nothing_waits_for_a_device_but_for_bytes_of_its_own() {
             .collect::<Vec<_>>()
     };
     let before = calls(Call::Wait);
-    let data = crate::world::data(&graph.storages()[0], 1);
-    let inputs = [(plan.input("a").unwrap(), (&data).into())];
-    drop(plan.run(&inputs, &[]).unwrap());
+    world.begin(&plan, 1);
     assert_eq!(calls(Call::Wait), before);
     assert_eq!(calls(Call::Fence), before);
     world.session.wait().unwrap();
