@@ -142,8 +142,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
             precision: precision(u)?,
         }),
         9 => Op::Copy(Copy { dtype: dtype(u)? }),
-        10 => Op::Cumsum(Cumsum),
-        11 => Op::Gemm(Gemm {
+        10 | 11 => Op::Gemm(Gemm {
             alpha: u.arbitrary()?,
             beta: u.arbitrary()?,
             transpose_a: u.arbitrary()?,
