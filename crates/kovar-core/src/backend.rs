@@ -1,7 +1,8 @@
-//! What a device does for the runtime: memory, programs and one in-order queue.
+//! The interface of devices to the runtime: memory, kernels, programs and one in-order queue.
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::DeviceError;
@@ -30,26 +31,26 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// The product's name.
     pub name: String,
-    /// What drives it, with its version: another one may be faster or slower.
+    /// The driver and its version. Other drivers may be faster or slower.
     pub driver: String,
-    /// What it can do that not every device of its kind can, by name.
+    /// The names of features that not every device of its kind has.
     pub features: Vec<String>,
-    /// Memory that it has, in bytes; `None` if that can't be known.
+    /// Its memory, in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
     /// Positions of tensors within a buffer must be multiples of this, in bytes; a power of two.
     pub alignment: usize,
     /// The largest buffer, in bytes.
     pub max_buffer_bytes: usize,
-    /// Threads that compute, where that is the device's notion of width.
+    /// The number of threads that compute, for devices that have threads.
     pub threads: Option<usize>,
 }
 
 /// Whether a device can run a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It can, and will not fail to find its kernel.
+    /// It can: there is a kernel.
     Yes,
-    /// It cannot, and why.
+    /// It cannot, for this reason.
     No(Reason),
 }
 
@@ -63,7 +64,7 @@ pub enum Reason {
         /// The operation.
         op: &'static str,
     },
-    /// No kernel of the operation for an operand's (or the result's) dtype.
+    /// No kernel of the operation for the dtype of an operand or the result.
     #[error("no kernel of {op} for {dtype} as `{operand}`")]
     DType {
         /// The operation.
@@ -73,7 +74,7 @@ pub enum Reason {
         /// Its dtype.
         dtype: crate::DType,
     },
-    /// No kernel of the operation for an operand's (or the result's) strides.
+    /// No kernel of the operation for the strides of an operand or the result.
     #[error("no kernel of {op} for the strides of `{operand}`")]
     Layout {
         /// The operation.
@@ -81,7 +82,7 @@ pub enum Reason {
         /// The operand's name, or "result".
         operand: &'static str,
     },
-    /// A kernel exists but needs a feature that the device lacks or that was masked.
+    /// The kernel needs a feature that the device lacks or that is masked.
     #[error("{op} needs the feature `{feature}`")]
     Feature {
         /// The operation.
@@ -98,8 +99,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Why kernels of an operation cannot run a node that take `operands` of each operand's number
-    /// and give `result`; `None` if its dtypes are among those.
+    /// The reason why kernels cannot run a node because of its dtypes; `None` if they can. The kernels
+    /// take the dtypes `operands(i)` as operand `i` and give the dtypes `result`.
     pub fn of_dtypes(
         node: NodeRef<'_>,
         operands: impl Fn(usize) -> &'static [crate::DType],
@@ -119,9 +120,9 @@ impl Reason {
     }
 }
 
-/// A backend's own part of a [`Buffer`].
+/// A backend's memory in a [`Buffer`].
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
-    /// Its size, or for a prepared weight the bytes of device memory that it takes.
+    /// Its size in bytes. For a prepared weight, the bytes of device memory that it takes.
     fn len(&self) -> usize;
 
     /// Whether it has no bytes.
@@ -129,11 +130,11 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
         self.len() == 0
     }
 
-    /// For the backend to find its own type again.
+    /// For downcasts to the backend's own type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Memory of one device; clones share it, and the last one to go frees it.
+/// Memory of one device. Clones share it; it is freed when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Buffer(Arc<dyn DeviceMemory>);
 
@@ -158,13 +159,36 @@ impl Buffer {
         self.0.as_any().downcast_ref()
     }
 
+    /// The range of `len` bytes from `offset` on, for the call `what` of the device `device`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`] if it is not inside the buffer.
+    pub fn range(
+        &self,
+        device: &str,
+        what: &'static str,
+        offset: usize,
+        len: usize,
+    ) -> Result<Range<usize>, DeviceError> {
+        let buffer_len = self.len();
+        let end = offset.checked_add(len).filter(|&end| end <= buffer_len);
+        let range = end.map(|end| offset..end);
+        range.ok_or_else(|| DeviceError::OutOfRange {
+            device: device.to_owned(),
+            what,
+            offset,
+            len,
+            buffer_len,
+        })
+    }
+
     /// Whether both are the same memory.
     pub fn is(&self, other: &Buffer) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
     }
 }
 
-/// How host memory came to the device.
+/// How a device got host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Import {
     /// The device reads the host's own pages.
@@ -173,19 +197,19 @@ pub enum Import {
     Copied,
 }
 
-/// One use of a weight by a node, told to [`Backend::prepare`].
+/// One use of a weight by a node, for [`Backend::prepare`].
 #[derive(Clone, Copy, Debug)]
 pub struct WeightUse<'g> {
     /// The node.
     pub node: NodeRef<'g>,
-    /// Which of its operands lies on the weight's storage.
+    /// The index of its operand on the weight's storage.
     pub operand: usize,
 }
 
-/// Where a storage lies on the device that a segment is compiled for.
+/// The memory of a storage on a device.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// The memory: plain bytes, or for a weight what [`Backend::prepare`] made.
+    /// The memory: plain bytes, or the result of [`Backend::prepare`] for a weight.
     pub buffer: Buffer,
     /// The storage's first byte; 0 for a prepared weight.
     pub offset: usize,
@@ -217,11 +241,11 @@ impl MemoryMap {
         self.bindings.get(storage.index())?.as_ref()
     }
 
-    /// Verifies that what a node writes lies apart from what is read of other storages, as kernels
-    /// of `device` rely on.
+    /// Checks that a node's writes do not overlap `reads` of other storages. Kernels of `device` rely
+    /// on that.
     ///
     /// # Errors
-    /// [`DeviceError::Aliased`] if it does not.
+    /// [`DeviceError::Aliased`] if they do.
     pub fn check_apart<'g>(
         &self,
         node: NodeRef<'g>,
@@ -269,8 +293,8 @@ pub struct Segment<'g> {
     pub graph: &'g Graph,
     /// The nodes, in program order.
     pub nodes: &'g [NodeId],
-    /// Which of them are to run as one kernel each, in program order and apart. The device
-    /// [`fuses`](Backend::fuses) every one.
+    /// Groups of nodes that run as one kernel each, in program order and without overlap. The device
+    /// [`fuses`](Backend::fuses) every group.
     pub groups: &'g [Group],
 }
 
@@ -303,9 +327,9 @@ impl From<Segment<'_>> for OwnedSegment {
     }
 }
 
-/// What one kernel of a segment runs.
+/// A node or a group that one kernel runs.
 #[derive(Clone, Copy, Debug)]
-pub enum SegmentPart<'g> {
+pub enum SegmentItem<'g> {
     /// A node by itself.
     Node(NodeId),
     /// A group.
@@ -313,7 +337,7 @@ pub enum SegmentPart<'g> {
 }
 
 impl<'g> Segment<'g> {
-    /// Nodes that each run by themselves.
+    /// A segment without groups.
     pub fn unfused(graph: &'g Graph, nodes: &'g [NodeId]) -> Self {
         Self {
             graph,
@@ -322,7 +346,7 @@ impl<'g> Segment<'g> {
         }
     }
 
-    /// The nodes of a group; none of them if it reaches beyond the segment.
+    /// The nodes of a group; no nodes if it extends beyond the segment.
     pub fn group(&self, group: &'g Group) -> FusedNodes<'g> {
         FusedNodes {
             graph: self.graph,
@@ -332,8 +356,8 @@ impl<'g> Segment<'g> {
         }
     }
 
-    /// All nodes in program order, those of groups together.
-    pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'g>> + use<'g> {
+    /// All items in program order.
+    pub fn items(&self) -> impl Iterator<Item = SegmentItem<'g>> + use<'g> {
         let segment = *self;
         let mut groups = segment.groups.iter().peekable();
         let mut at = 0;
@@ -343,11 +367,11 @@ impl<'g> Segment<'g> {
             match group.filter(|group| !group.nodes.is_empty()) {
                 Some(group) => {
                     at = group.nodes.end;
-                    Some(SegmentPart::Group(segment.group(group)))
+                    Some(SegmentItem::Group(segment.group(group)))
                 }
                 None => {
                     at += 1;
-                    Some(SegmentPart::Node(node))
+                    Some(SegmentItem::Node(node))
                 }
             }
         })
@@ -368,19 +392,59 @@ pub trait Kernel: Send + Sync + fmt::Debug {
 
 /// A compiled segment bound to memory. It holds on to all memory that it uses.
 pub trait Program: Any + Send + Sync + fmt::Debug {
-    /// For the backend to find its own type again.
+    /// For downcasts to the backend's own type.
     fn as_any(&self) -> &dyn Any;
 
-    /// The kernel that runs each node, in the segment's order, as `kovar explain` shows it.
+    /// The name of the kernel that runs each node, in the segment's order, for `kovar explain`.
     fn kernels(&self) -> Vec<&'static str>;
 
-    /// Device memory that the program holds for itself (scratch, parameters), in bytes.
+    /// Device memory of the program itself (scratch, parameters), in bytes.
     fn own_bytes(&self) -> usize;
 }
 
-/// The bytes of a read, once the work queued before it is done.
+/// Checks that a launch on the device `device` gives every run-time scalar, and each within its
+/// maximum.
+///
+/// # Errors
+/// [`DeviceError::Scalar`] for the first that is missing or out of range.
+pub fn check_scalars(
+    device: &str,
+    scalars: &[i32],
+    max: impl IntoIterator<Item = i32>,
+) -> Result<(), DeviceError> {
+    for (index, max) in max.into_iter().enumerate() {
+        let value = scalars.get(index).copied();
+        if value.is_none_or(|value| !(0..=max).contains(&value)) {
+            return Err(DeviceError::Scalar {
+                device: device.to_owned(),
+                index,
+                value,
+                max,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the device `device` is given all bytes of a weight.
+///
+/// # Errors
+/// [`DeviceError::WeightSize`] if there are more or fewer.
+pub fn check_weight(device: &str, weight: &Storage, bytes: &HostBytes) -> Result<(), DeviceError> {
+    if bytes.len() == weight.bytes {
+        return Ok(());
+    }
+    Err(DeviceError::WeightSize {
+        device: device.to_owned(),
+        weight: weight.name.clone(),
+        expected: weight.bytes,
+        found: bytes.len(),
+    })
+}
+
+/// A queued read.
 pub trait ReadTicket: Send {
-    /// Waits for the bytes.
+    /// Waits for the read and returns the bytes.
     fn wait(self: Box<Self>) -> Result<Vec<u8>, DeviceError>;
 }
 
@@ -388,11 +452,12 @@ pub trait ReadTicket: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
-/// The one in-order queue of a device. Every call takes its place behind the calls before it,
-/// from whichever thread they came; errors of work in flight come back from [`wait`](Self::wait)
-/// or a ticket. All ranges are checked.
+/// The one in-order queue of a device. Work runs in the order of the calls, whatever threads they
+/// come from. Errors of work in flight come back from [`wait`](Self::wait) or a ticket. All ranges
+/// are checked.
 pub trait Queue: Send + Sync {
-    /// Copies `bytes` into `buffer` from `offset` on; `bytes` may change as soon as this returns.
+    /// Copies `bytes` into `buffer`, from `offset` on. The caller may change `bytes` as soon as this
+    /// returns.
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError>;
 
     /// Reads `len` bytes of `buffer` from `offset` on.
@@ -403,7 +468,7 @@ pub trait Queue: Send + Sync {
         len: usize,
     ) -> Result<Box<dyn ReadTicket>, DeviceError>;
 
-    /// Reads into `bytes` and waits for it.
+    /// Reads into `bytes` and waits for the read.
     fn read_into(
         &self,
         buffer: &Buffer,
@@ -415,8 +480,7 @@ pub trait Queue: Send + Sync {
         Ok(())
     }
 
-    /// Copies `len` bytes between two buffers of this device; ranges of one buffer must not
-    /// overlap.
+    /// Copies `len` bytes between two buffers of this device. Ranges of one buffer must not overlap.
     fn copy(
         &self,
         from: &Buffer,
@@ -433,10 +497,10 @@ pub trait Queue: Send + Sync {
     /// Runs a program of this device. `scalars` holds the graph's run-time scalars by id.
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError>;
 
-    /// Runs a program as [`launch`](Self::launch) does, for as long as `go_on` says so: a device
-    /// that runs long programs in parts asks before each part. Whether all of it was queued; if
-    /// not, what the program writes is undefined, and the device is as usable as before. The queue
-    /// may be held while `go_on` runs, so it must not use the queue.
+    /// Runs a program like [`launch`](Self::launch), but stops once `go_on` returns `false`. A device
+    /// that splits long programs into several submissions calls it before each of them. Returns
+    /// whether all of the program was queued; if not, the bytes that it writes are undefined, and the
+    /// device stays usable. The queue may be locked while `go_on` runs, so `go_on` must not use it.
     fn launch_while(
         &self,
         program: &dyn Program,
@@ -450,10 +514,10 @@ pub trait Queue: Send + Sync {
         Ok(true)
     }
 
-    /// The point behind all work queued so far.
+    /// The point after all work queued so far.
     fn fence(&self) -> Result<Fence, DeviceError>;
 
-    /// Waits until the work before `fence` is done, and returns the first error of it.
+    /// Waits until the work before `fence` is done, and returns its first error.
     fn wait(&self, fence: Fence) -> Result<(), DeviceError>;
 }
 
@@ -462,13 +526,12 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
 
-    /// Whether it can run a node; told by the same table that [`compile`](Self::compile) uses.
+    /// Whether it can run a node. Reads the same table as [`compile`](Self::compile).
     fn supports(&self, node: NodeRef<'_>) -> Support;
 
-    /// Whether it has one kernel for all nodes of a group, each of which it
-    /// [`supports`](Self::supports) by itself; told by the same table that
-    /// [`compile`](Self::compile) uses. The kernel reads elements before it writes any of the same
-    /// window, and writes no result that is not kept.
+    /// Whether it has one kernel for all nodes of a group and [`supports`](Self::supports) each node
+    /// by itself. Reads the same table as [`compile`](Self::compile). The kernel reads the elements
+    /// of a window before it writes them, and writes only results that are kept.
     fn fuses(&self, group: FusedNodes<'_>) -> Support {
         let fusion = group.fusion.name();
         Support::No(Reason::Fusion { fusion })
@@ -477,11 +540,11 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// The estimated time of a node, in nanoseconds.
     fn estimate(&self, node: NodeRef<'_>) -> f64;
 
-    /// Memory of `bytes` bytes, aligned to [`DeviceInfo::alignment`], of unspecified content.
+    /// Memory of `bytes` bytes with unspecified content, aligned to [`DeviceInfo::alignment`].
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError>;
 
-    /// Memory of `bytes` zero bytes, aligned to [`DeviceInfo::alignment`]. Pages that are not
-    /// touched need not be committed.
+    /// Memory of `bytes` zero bytes, aligned to [`DeviceInfo::alignment`]. Untouched pages need not be
+    /// committed.
     fn alloc_zeroed(&self, bytes: usize) -> Result<Buffer, DeviceError> {
         let buffer = self.alloc(bytes)?;
         self.queue().fill(&buffer, 0, bytes, 0)?;
@@ -491,8 +554,8 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// Makes host bytes readable by the device, without a copy where that is possible.
     fn import_host(&self, bytes: &HostBytes) -> Result<(Buffer, Import), DeviceError>;
 
-    /// Brings a weight into the form that serves `uses` best (plain, repacked, cast). `bytes` are
-    /// the contiguous elements of `weight`. Whatever the form, any supported node can use it.
+    /// Converts a weight into the best form for `uses` (plain, repacked, cast). `bytes` are the
+    /// contiguous elements of `weight`. Any supported node can use any form.
     fn prepare(
         &self,
         weight: &Storage,
@@ -506,25 +569,25 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
         weight.bytes
     }
 
-    /// Device memory that a program needs besides to run a node, in bytes, by estimate. All programs
-    /// of the device share it.
+    /// An estimate of the scratch memory that a program needs to run a node, in bytes of device
+    /// memory. All programs of the device share it.
     fn scratch_bytes(&self, node: NodeRef<'_>) -> usize {
         let _ = node;
         0
     }
 
-    /// Device memory that the queue holds for bytes on their way to the device, in bytes.
+    /// Device memory that the queue holds for uploads, in bytes.
     fn upload_ring_bytes(&self) -> usize {
         0
     }
 
-    /// Device memory that the queue holds for bytes on their way to the host, in bytes.
+    /// Device memory that the queue holds for downloads, in bytes.
     fn readback_bytes(&self) -> usize {
         0
     }
 
-    /// Whether all of `uses` can read a weight that is bound to its plain bytes in ordinary memory
-    /// of the device, where it lies for a part of a run.
+    /// Whether all of `uses` can read a weight from its plain bytes in ordinary device memory, which
+    /// holds it during part of a run.
     fn streams(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> bool {
         let _ = (weight, uses);
         true

@@ -14,7 +14,7 @@ pub struct UnknownDType {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// A block dtype where elements that stand on their own are wanted.
+    /// A block dtype where a plain dtype is needed.
     #[error("{dtype} is not a plain dtype")]
     NotPlain {
         /// The dtype asked for.
@@ -28,7 +28,7 @@ pub enum CodecError {
         /// Elements given.
         elements: usize,
     },
-    /// The byte slice does not have the size of that many elements.
+    /// The byte slice does not have the size of the elements.
     #[error("{elements} {dtype} elements take {expected} bytes, the slice has {actual}")]
     WrongSize {
         /// The dtype asked for.
@@ -56,7 +56,7 @@ pub enum GraphError {
         /// Operands given.
         found: usize,
     },
-    /// An operand of a dtype that the operation does not take.
+    /// An operand with a dtype that the operation does not take.
     #[error(
         "{op}: operand `{operand}` is {found}, the operation takes {}",
         list(allowed)
@@ -71,7 +71,7 @@ pub enum GraphError {
         /// The dtypes that the operation takes there.
         allowed: &'static [DType],
     },
-    /// A result of a dtype that the operation does not give.
+    /// A result with a dtype that the operation does not give.
     #[error(
         "{op}: the result is to be {found}, the operation gives {}",
         list(allowed)
@@ -84,7 +84,7 @@ pub enum GraphError {
         /// The dtypes that the operation gives.
         allowed: &'static [DType],
     },
-    /// An operand of a rank that the operation does not take.
+    /// An operand with a rank that the operation does not take.
     #[error("{op}: operand `{operand}` has dims {found}, the operation takes {expected}")]
     OperandRank {
         /// The operation.
@@ -96,7 +96,7 @@ pub enum GraphError {
         /// The form that it should have, such as "[batch, tokens, heads, head_dim]".
         expected: &'static str,
     },
-    /// Two operands whose dims do not go together.
+    /// Two operands whose dims do not match.
     #[error("{op}: operand `{operand}` has dims {found}, `{other}` has {other_dims}: {rule}")]
     OperandDims {
         /// The operation.
@@ -105,7 +105,7 @@ pub enum GraphError {
         operand: &'static str,
         /// Its dims.
         found: Dims,
-        /// The operand that it is held against.
+        /// The operand that it is compared with.
         other: &'static str,
         /// That operand's dims.
         other_dims: Dims,
@@ -138,13 +138,13 @@ pub enum GraphError {
         /// The result's dims.
         dims: Dims,
     },
-    /// An operation that writes into a given value was asked for a fresh one.
+    /// An operation that needs a destination was applied without one.
     #[error("{op} needs a destination to write into")]
     NeedsDestination {
         /// The operation.
         op: &'static str,
     },
-    /// A destination on a storage that is read-only, or that names an element twice.
+    /// A destination on a read-only storage, or one that covers an element twice.
     #[error("{op}: the destination on storage `{storage}` {reason}")]
     NotWritable {
         /// The operation.
@@ -154,7 +154,7 @@ pub enum GraphError {
         /// Why.
         reason: &'static str,
     },
-    /// A destination that overlaps an operand in a way the operation cannot work in.
+    /// A destination that overlaps an operand in a way that the operation does not support.
     #[error(
         "{op}: the destination overlaps operand `{operand}` on storage `{storage}`; {}",
         if *in_place { "in place, both must be the same window" } else { "this operand cannot be overwritten" }
@@ -166,10 +166,10 @@ pub enum GraphError {
         operand: &'static str,
         /// The storage's name.
         storage: String,
-        /// Whether the operation could work in place on this operand.
+        /// Whether the operation supports this operand in place.
         in_place: bool,
     },
-    /// An operand that the operation updates and that overlaps another one or the destination.
+    /// An updated operand that overlaps another operand or the destination.
     #[error(
         "{op}: operand `{operand}`, which is updated, overlaps `{other}` on storage `{storage}`"
     )]
@@ -209,7 +209,7 @@ pub enum GraphError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// A second storage of the same name and kind.
+    /// A second storage with the same name and kind.
     #[error("the graph already has a {kind} named `{name}`")]
     DuplicateName {
         /// The name.
@@ -217,7 +217,7 @@ pub enum GraphError {
         /// The storage's kind, in lower case.
         kind: &'static str,
     },
-    /// A run-time scalar without a value that a run may give.
+    /// A run-time scalar whose maximum is negative.
     #[error("scalar `{name}` has the maximum {max}, it must be at least 0")]
     ScalarMax {
         /// The scalar's name.
@@ -225,7 +225,7 @@ pub enum GraphError {
         /// The maximum asked for.
         max: i32,
     },
-    /// An id that belongs to no value or scalar of this graph.
+    /// An id without a value or scalar in this graph.
     #[error("{what} {index} does not exist in this graph")]
     UnknownId {
         /// "value" or "scalar".
@@ -233,7 +233,7 @@ pub enum GraphError {
         /// The id's index.
         index: usize,
     },
-    /// An output was named that is not a fresh result.
+    /// An output that is not a result on a temporary storage.
     #[error("output `{name}` must lie on a temporary storage, it lies on {kind} `{storage}`")]
     NotAnOutput {
         /// The name asked for.
@@ -253,11 +253,11 @@ fn list(dtypes: &[DType]) -> String {
         .join(", ")
 }
 
-/// Why a device could not do what it was asked.
+/// Why a call to a device failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// No memory of that size.
+    /// The device cannot allocate memory of this size.
     #[error("{device}: out of memory allocating {requested} bytes for {what}")]
     OutOfMemory {
         /// The device's id.
@@ -267,27 +267,27 @@ pub enum DeviceError {
         /// Bytes asked for.
         requested: usize,
     },
-    /// The device stopped working; it cannot be used any more.
+    /// The device stopped working and cannot be used any more.
     #[error("{device}: device lost: {reason}")]
     Lost {
         /// The device's id.
         device: String,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// What was asked is against the rules of the device's driver or compiler: a fault of the
-    /// backend or the driver, not of its user.
+    /// The device's driver or compiler refused a call: a fault of the backend or the driver, not of
+    /// its user.
     #[error("{device}: {what} was refused: {message}")]
     Refused {
         /// The device's id.
         device: String,
-        /// What was asked: the call, the kernel.
+        /// The call or the kernel.
         what: String,
-        /// What the driver said.
+        /// The driver's message.
         message: String,
     },
-    /// Work that the driver reports as ended, but that did not write its end mark. What it should
-    /// have written is undefined.
+    /// Work that ended by the driver's report but did not write its end mark. The bytes that it writes
+    /// are undefined.
     #[error("{device}: {what} ended without its end mark")]
     Unfinished {
         /// The device's id.
@@ -295,7 +295,7 @@ pub enum DeviceError {
         /// The work.
         what: String,
     },
-    /// A range that is outside its buffer.
+    /// A range outside its buffer.
     #[error("{device}: {what} of bytes {offset}..{offset}+{len} of a buffer of {buffer_len} bytes")]
     OutOfRange {
         /// The device's id.
@@ -309,7 +309,8 @@ pub enum DeviceError {
         /// The buffer's size.
         buffer_len: usize,
     },
-    /// Memory or a program of another device, or a prepared weight where plain bytes are needed.
+    /// Memory or a program of another device, or memory of the wrong kind, such as a prepared weight
+    /// where plain bytes are needed.
     #[error("{device}: {what} was given memory or a program that is not this device's")]
     Foreign {
         /// The device's id.
@@ -325,7 +326,7 @@ pub enum DeviceError {
         /// Why.
         reason: crate::backend::Reason,
     },
-    /// A node that uses a storage without a binding, or one whose memory is too small.
+    /// A storage without a binding, or whose memory is too small.
     #[error("{device}: storage `{storage}` is not bound to memory of its size")]
     Unbound {
         /// The device's id.
@@ -333,19 +334,19 @@ pub enum DeviceError {
         /// The storage's name.
         storage: String,
     },
-    /// A node whose result lies on bytes of an operand on another storage.
+    /// A result whose bytes overlap an operand on another storage.
     #[error("{device}: {op}: storage `{result}` is bound to bytes of operand storage `{operand}`")]
     Aliased {
         /// The device's id.
         device: String,
         /// The operation.
         op: &'static str,
-        /// The name of the storage that it writes.
+        /// The name of the result's storage.
         result: String,
         /// The name of the operand's storage.
         operand: String,
     },
-    /// A weight whose bytes do not have its size.
+    /// A weight with a wrong number of bytes.
     #[error("{device}: weight `{weight}` takes {expected} bytes, {found} were given")]
     WeightSize {
         /// The device's id.
@@ -357,7 +358,7 @@ pub enum DeviceError {
         /// Bytes given.
         found: usize,
     },
-    /// A launch without all of its run-time scalars, or with one out of its range.
+    /// A run-time scalar of a launch that is missing or out of range.
     #[error("{device}: scalar {index} is {value:?}, it must be between 0 and {max}")]
     Scalar {
         /// The device's id.
@@ -376,7 +377,7 @@ pub enum DeviceError {
         device: String,
         /// The work.
         what: String,
-        /// How long was waited.
+        /// The time waited, in seconds.
         seconds: f64,
     },
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kovar_core::backend::{Backend, Binding, MemoryMap, Program, Segment, SegmentPart};
+use kovar_core::backend::{Backend, Binding, MemoryMap, Program, Segment, SegmentItem};
 use kovar_core::error::GraphError;
 use kovar_core::fusion::{Fusion, Group};
 use kovar_core::ops::{Binary, BinaryKind, GroupNorm, Op, Pairing, Rope, Scale, Unary, UnaryKind};
@@ -109,8 +109,8 @@ fn program(
         groups,
     };
     let fused = segment
-        .parts()
-        .filter(|part| matches!(part, SegmentPart::Group(_)));
+        .items()
+        .filter(|item| matches!(item, SegmentItem::Group(_)));
     assert_eq!(fused.count(), groups.len());
     backend.compile(segment).unwrap().bind(memory).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kovar_core::backend::{
     Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Reason, Segment, Support,
-    WeightUse,
+    WeightUse, check_weight,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -20,7 +20,7 @@ use crate::pool::{PoolError, ThreadPool};
 use crate::product;
 use crate::program::CpuKernel;
 use crate::queue::CpuQueue;
-use crate::scratch::SharedScratch;
+use crate::scratch::DeviceScratch;
 use crate::simd::SimdLevel;
 use crate::vector;
 
@@ -28,8 +28,9 @@ use crate::vector;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CpuOptions {
-    /// Threads that compute, the caller's included; as many as the process may use at once if
-    /// `None`, and at most [`max_threads`](crate::pool::max_threads).
+    /// Threads that compute, the caller's included. At most
+    /// [`max_threads`](crate::pool::max_threads); `None` takes as many as the process may run at
+    /// once.
     pub threads: Option<usize>,
     /// The vector instructions; the machine's best if `None`.
     pub simd: Option<SimdLevel>,
@@ -77,21 +78,21 @@ pub enum CpuError {
     },
 }
 
-/// What the backend, its queue and its programs share.
-pub(crate) struct Shared {
-    /// Tells this device's buffers from those of another CPU device, whose queue does not exclude
-    /// this one's.
+/// State of a CPU device that its queue, kernels and programs share.
+pub(crate) struct CpuState {
+    /// Distinguishes this device's buffers from those of another CPU device. The queues of two
+    /// devices do not exclude each other.
     owner: Arc<()>,
     pub(crate) info: DeviceInfo,
     pub(crate) pool: ThreadPool,
-    pub(crate) scratch: SharedScratch,
+    pub(crate) scratch: DeviceScratch,
     pub(crate) level: SimdLevel,
     pub(crate) vector: &'static vector::Kernels,
     pub(crate) product: &'static product::Kernels,
 }
 
-impl Shared {
-    /// The CPU's part of a buffer.
+impl CpuState {
+    /// The device's own memory of a buffer.
     pub(crate) fn memory<'b>(
         &self,
         buffer: &'b Buffer,
@@ -134,10 +135,10 @@ impl Shared {
     }
 }
 
-/// The host's processor as a device. Its queue is synchronous: a submission returns when the work
-/// is done.
+/// The host's processor as a device. Its queue is synchronous: a call returns when its work is
+/// done.
 pub struct CpuBackend {
-    shared: Arc<Shared>,
+    shared: Arc<CpuState>,
     queue: CpuQueue,
 }
 
@@ -145,13 +146,14 @@ impl CpuBackend {
     /// Starts the threads.
     ///
     /// # Errors
-    /// [`CpuError::Simd`] if the machine lacks the instructions asked for, [`CpuError::Pool`] for
-    /// no threads, for more than [`max_threads`](crate::pool::max_threads) or if the system refuses to start them.
+    /// [`CpuError::Simd`] if the machine lacks the instructions asked for. [`CpuError::Pool`] for
+    /// zero threads, for more than [`max_threads`](crate::pool::max_threads), or if the system
+    /// refuses to start them.
     pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
         let level = options.simd.unwrap_or_else(SimdLevel::detect);
         let product = product::Kernels::for_level(level).ok_or(CpuError::Simd { level })?;
         let threads = options.threads.unwrap_or_else(machine::usable_threads);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CpuState {
             owner: Arc::new(()),
             info: DeviceInfo {
                 id: options.id.unwrap_or_else(|| "cpu".to_owned()),
@@ -165,7 +167,7 @@ impl CpuBackend {
                 threads: Some(threads),
             },
             pool: ThreadPool::new(threads)?,
-            scratch: SharedScratch::default(),
+            scratch: DeviceScratch::default(),
             level,
             vector: vector::kernels(level),
             product,
@@ -200,7 +202,7 @@ impl Backend for CpuBackend {
         ops::fused::fuses(&group)
     }
 
-    /// From rates of a usual core: what bounds a node is its arithmetic or its traffic.
+    /// From rates of a usual core: the longer of the times for arithmetic and for memory traffic.
     fn estimate(&self, node: NodeRef<'_>) -> f64 {
         const FLOPS_PER_NANOSECOND_AND_THREAD: f64 = 40.0;
         const BYTES_PER_NANOSECOND: f64 = 15.0;
@@ -218,7 +220,7 @@ impl Backend for CpuBackend {
     }
 
     fn alloc_zeroed(&self, bytes: usize) -> Result<Buffer, DeviceError> {
-        // Blocks begin as zeros, and large ones get their pages when they are first written.
+        // Blocks start out as zeros, and large ones get their pages when they are first written.
         self.alloc(bytes)
     }
 
@@ -227,22 +229,15 @@ impl Backend for CpuBackend {
         Ok((self.shared.buffer(memory), Import::Shared))
     }
 
-    /// A quantised matrix that a product of default precision multiplies with is repacked;
-    /// everything else runs from the bytes given.
+    /// Repacks a quantised matrix that a product of default precision multiplies with. All other
+    /// weights are used from the bytes given.
     fn prepare(
         &self,
         weight: &Storage,
         bytes: &HostBytes,
         uses: &[WeightUse<'_>],
     ) -> Result<Buffer, DeviceError> {
-        if bytes.len() != weight.bytes {
-            return Err(DeviceError::WeightSize {
-                device: self.shared.info.id.clone(),
-                weight: weight.name.clone(),
-                expected: weight.bytes,
-                found: bytes.len(),
-            });
-        }
+        check_weight(&self.shared.info.id, weight, bytes)?;
         let prepared = match packed_layout(weight, uses) {
             None => PreparedWeight::plain(bytes.clone()),
             Some(layout) => {

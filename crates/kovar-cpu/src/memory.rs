@@ -12,23 +12,24 @@ use kovar_core::backend::DeviceMemory;
 use crate::buffer::{ALIGN, OutOfHostMemory};
 use crate::pack::{PackError, PackedLayout, PackedMatrix};
 
-/// The size of a huge page. Blocks of several of them are aligned to it and ask for huge pages,
-/// which read about an eighth faster.
+/// The size of a huge page. Blocks of at least two are aligned to it and ask for huge pages, which
+/// read about an eighth faster.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Zero-initialised bytes aligned to [`ALIGN`], written through a shared reference.
 ///
-/// They are read and written only under the device's queue, which runs one piece of work at a time.
+/// They are read and written only under the device's queue, which runs one piece of work at a
+/// time.
 pub(crate) struct Block {
-    /// The allocator's memory.
+    /// The allocator's block.
     allocation: NonNull<u8>,
     layout: Layout,
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a block is the only owner of its allocation. The bytes are accessed by raw pointers,
-// whose users argue that no other thread writes what they read.
+// SAFETY: a block is the only owner of its allocation. The bytes are accessed through raw pointers;
+// each user argues that there is no data race.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -113,10 +114,10 @@ fn advise_huge_pages(start: NonNull<u8>, len: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages(_start: NonNull<u8>, _len: usize) {}
 
-/// A weight as the file stores it, and its repacked form if its uses take one.
+/// A weight as the file stores it, and a repacked copy if its uses call for one.
 pub(crate) struct PreparedWeight {
-    /// The file's own bytes. Whole products use the repacked form; views of the weight and all
-    /// other operations use these.
+    /// The file's own bytes. Used by views of the weight and by all operations except products of
+    /// the whole weight.
     pub(crate) file: HostBytes,
     packed: Option<(PackedLayout, Block)>,
 }
@@ -142,7 +143,7 @@ impl PreparedWeight {
     }
 }
 
-/// The memory of a buffer of the CPU device.
+/// The memory of a CPU buffer.
 pub(crate) enum CpuMemory {
     /// Memory of the device.
     Owned(Block),
@@ -153,7 +154,7 @@ pub(crate) enum CpuMemory {
 }
 
 impl CpuMemory {
-    /// The address of the first plain byte, and their number.
+    /// The plain bytes: the address of the first and their number.
     pub(crate) fn bytes(&self) -> (*const u8, usize) {
         let host = |bytes: &HostBytes| (bytes.as_slice().as_ptr(), bytes.len());
         match self {
@@ -163,7 +164,7 @@ impl CpuMemory {
         }
     }
 
-    /// The address of the first byte and the number of bytes, if the memory is writable.
+    /// The address of the first byte and the number of bytes, if the memory may be written.
     pub(crate) fn writable(&self) -> Option<(*mut u8, usize)> {
         match self {
             CpuMemory::Owned(block) => Some((block.as_ptr(), block.len())),
@@ -201,7 +202,7 @@ impl DeviceMemory for DeviceBuffer {
 }
 
 impl CpuMemory {
-    /// Bytes of memory.
+    /// Bytes of memory that it takes.
     fn len(&self) -> usize {
         match self {
             CpuMemory::Weight(weight) => match &weight.packed {

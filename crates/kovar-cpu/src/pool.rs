@@ -61,13 +61,12 @@ pub fn max_threads() -> usize {
 /// `n - 1` workers. Threads take chunks one by one, so a thread that other processes slow down
 /// takes fewer of them. Idle workers spin for some tens of microseconds and then park.
 pub struct ThreadPool {
-    state: Arc<PoolState>,
+    shared: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Held by the thread whose job is running.
     running: Mutex<()>,
 }
 
-/// The state that a pool's threads share.
 struct PoolState {
     /// The current job's generation (upper half) and its next chunk (lower half; all ones while
     /// the fields below are being written). Both are in one word, so that a late worker cannot
@@ -282,8 +281,8 @@ thread_local! {
 struct Inside(*const ());
 
 impl Inside {
-    fn enter(state: *const PoolState) -> Self {
-        Self(INSIDE.replace(state.cast()))
+    fn enter(shared: *const PoolState) -> Self {
+        Self(INSIDE.replace(shared.cast()))
     }
 }
 
@@ -308,7 +307,7 @@ impl ThreadPool {
             return Err(PoolError::TooManyThreads { n_threads, most });
         }
         let mut pool = Self {
-            state: Arc::new(PoolState::new()),
+            shared: Arc::new(PoolState::new()),
             workers: Vec::with_capacity(n_threads - 1),
             running: Mutex::new(()),
         };

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    self, Buffer, MemoryMap, OwnedSegment, Program, Reason, Segment, SegmentPart, Support,
+    self, Buffer, MemoryMap, OwnedSegment, Program, Reason, Segment, SegmentItem, Support,
+    check_scalars,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::{DType, Layout, NodeRef, ScalarId, StorageId, Value};
 
-use crate::backend::Shared;
+use crate::backend::CpuState;
 use crate::memory::{CpuMemory, PreparedWeight};
 use crate::ops;
 use crate::pool::{SharedMut, ThreadPool};
@@ -26,7 +27,7 @@ pub(crate) struct Run<'a> {
     pub(crate) product: &'static product::Kernels,
     /// The run-time scalars, checked.
     pub(crate) scalars: &'a [i32],
-    /// At least [`Kernel::scratch_bytes`] bytes, aligned to 64, of this launch alone.
+    /// At least [`Kernel::scratch_bytes`] bytes, aligned to 64, for this launch alone.
     pub(crate) scratch: SharedMut<u8>,
 }
 
@@ -40,13 +41,14 @@ impl Run<'_> {
     }
 }
 
-/// An operation with everything known but the run-time scalars and the data.
+/// An operation whose operands, layouts and attributes are fixed. A run adds the run-time scalars
+/// and the data.
 pub(crate) trait Kernel: Send + Sync {
     /// Computes. Nothing is allocated.
     ///
     /// # Safety
-    /// The operands' memory is alive, and for the time of the call nobody else writes what the
-    /// kernel reads or touches what it writes.
+    /// The operands' memory is alive. During the call, no other code writes what the kernel reads,
+    /// or accesses what it writes.
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError>;
 
     /// Bytes of scratch memory that [`run`](Self::run) takes.
@@ -62,7 +64,7 @@ pub(crate) trait Kernel: Send + Sync {
 #[derive(Clone, Copy)]
 pub(crate) struct Address(*mut u8);
 
-// SAFETY: it is only an address; whoever dereferences it argues from `Kernel::run`'s contract.
+// SAFETY: it is only an address. Code that dereferences it argues from `Kernel::run`'s contract.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -80,7 +82,7 @@ pub(crate) struct Operand<'a> {
     pub(crate) layout: Layout,
     /// The storage's first byte. Every element of the layout is inside the storage.
     storage: Address,
-    /// The weight that the storage is, if it was prepared.
+    /// The prepared weight, if the storage is one.
     weight: Option<&'a PreparedWeight>,
 }
 
@@ -93,16 +95,16 @@ impl<'a> Operand<'a> {
     /// The address of the first element.
     pub(crate) fn start(&self) -> Address {
         let offset = self.bytes(self.layout.offset());
-        // Wrapping, because an empty value may begin behind its storage.
+        // Wrapping, because an empty value may begin past the end of its storage.
         Address(self.storage.0.wrapping_add(offset))
     }
 
-    /// The same elements under another layout, which names no others.
+    /// The same memory under another layout, which covers no further elements.
     pub(crate) fn with_layout(self, layout: Layout) -> Self {
         Self { layout, ..self }
     }
 
-    /// The prepared weight, if this is all of it.
+    /// The prepared weight, if this operand covers all of it.
     pub(crate) fn whole_weight(
         &self,
         value: &Value,
@@ -115,7 +117,7 @@ impl<'a> Operand<'a> {
 
 /// Resolves the operands of nodes.
 pub(crate) struct Resolver<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a CpuState,
     pub(crate) memory: &'a MemoryMap,
 }
 
@@ -202,10 +204,10 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A compiled segment. Kernels are ordinary functions that need no translation; which of them run
-/// and with what addresses follows from the memory, above all from the form of the weights.
+/// A compiled segment. Its kernels are functions of this program. Binding chooses among them, as
+/// the choice depends on the form of the weights, and resolves their operands to addresses.
 pub(crate) struct CpuKernel {
-    shared: Arc<Shared>,
+    shared: Arc<CpuState>,
     segment: OwnedSegment,
     /// The storages that the nodes read or write.
     storages: BTreeSet<StorageId>,
@@ -213,7 +215,7 @@ pub(crate) struct CpuKernel {
 }
 
 impl CpuKernel {
-    pub(crate) fn new(shared: &Arc<Shared>, segment: Segment<'_>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(shared: &Arc<CpuState>, segment: Segment<'_>) -> Result<Self, DeviceError> {
         let mut storages = BTreeSet::new();
         for &id in segment.nodes {
             let node = segment.graph.node(id);
@@ -244,8 +246,8 @@ impl CpuKernel {
         let mut kernels = Vec::with_capacity(segment.nodes.len());
         let mut names = Vec::with_capacity(segment.nodes.len());
         let mut single: Vec<NodeRef<'_>> = Vec::with_capacity(segment.nodes.len());
-        for part in segment.parts().map(Some).chain([None]) {
-            if let Some(SegmentPart::Node(id)) = part {
+        for item in segment.items().map(Some).chain([None]) {
+            if let Some(SegmentItem::Node(id)) = item {
                 let node = segment.graph.node(id);
                 let node = node.ok_or_else(|| shared.foreign("bind"))?;
                 memory.check_apart(node, node.inputs(), &shared.info.id)?;
@@ -260,7 +262,7 @@ impl CpuKernel {
                 rest = &rest[taken..];
             }
             single.clear();
-            if let Some(SegmentPart::Group(group)) = part {
+            if let Some(SegmentItem::Group(group)) = item {
                 for (node, ..) in group.linked().filter(|&(_, _, kept)| kept) {
                     memory.check_apart(node, group.reads(), &shared.info.id)?;
                 }
@@ -310,31 +312,22 @@ pub(crate) struct CpuProgram {
     max_scalars: Arc<[i32]>,
     /// Keeps alive what the kernels point to.
     _buffers: Vec<Buffer>,
-    shared: Arc<Shared>,
+    shared: Arc<CpuState>,
 }
 
 impl CpuProgram {
     /// Whether the program was compiled for this device.
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn is_of(&self, shared: &Arc<CpuState>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
 
     /// Runs the kernels one after another.
     ///
     /// # Safety
-    /// Nobody else uses the device's memory meanwhile: the caller holds the queue.
+    /// The caller holds the queue, so that no other work uses the device's memory.
     pub(crate) unsafe fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
-        for (index, &max) in self.max_scalars.iter().enumerate() {
-            let value = scalars.get(index).copied();
-            if value.is_none_or(|value| !(0..=max).contains(&value)) {
-                return Err(DeviceError::Scalar {
-                    device: self.shared.info.id.clone(),
-                    index,
-                    value,
-                    max,
-                });
-            }
-        }
+        let max = self.max_scalars.iter().copied();
+        check_scalars(&self.shared.info.id, scalars, max)?;
         let scratch = self.scratch.block();
         for kernel in &self.kernels {
             let run = Run {
@@ -344,8 +337,8 @@ impl CpuProgram {
                 scalars,
                 scratch: SharedMut::new(scratch.as_ptr()),
             };
-            // SAFETY: `_buffers` keeps the operands alive, the graph has checked that results and
-            // operands overlap only where the operation allows it, and the queue is held.
+            // SAFETY: `_buffers` keeps the operands alive. The graph has checked that results and
+            // operands overlap only where the operation allows it. The queue is held.
             let result = unsafe { kernel.run(&run) };
             result.map_err(|error| DeviceError::Lost {
                 device: self.shared.info.id.clone(),

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kovar_core::backend::{Buffer, Fence, Program, Queue, ReadTicket};
 use kovar_core::error::DeviceError;
 
-use crate::backend::Shared;
+use crate::backend::CpuState;
 use crate::memory::CpuMemory;
 use crate::program::CpuProgram;
 
 /// The one queue of a CPU device. Its mutex makes every access to the device's memory exclusive.
 pub(crate) struct CpuQueue {
-    shared: Arc<Shared>,
+    shared: Arc<CpuState>,
     /// Pieces of work done.
     done: Mutex<u64>,
 }
@@ -27,38 +27,19 @@ impl ReadTicket for Ready {
 }
 
 impl CpuQueue {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<CpuState>) -> Self {
         Self {
             shared,
             done: Mutex::new(0),
         }
     }
 
-    /// Takes the queue for a piece of work. A panic in an earlier one left no half-written state
+    /// Takes the queue for a piece of work. A panic during earlier work left no half-written state
     /// in the mutex.
     fn enter(&self) -> MutexGuard<'_, u64> {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done += 1;
         done
-    }
-
-    fn check(
-        &self,
-        what: &'static str,
-        offset: usize,
-        len: usize,
-        buffer_len: usize,
-    ) -> Result<(), DeviceError> {
-        if offset.checked_add(len).is_some_and(|end| end <= buffer_len) {
-            return Ok(());
-        }
-        Err(DeviceError::OutOfRange {
-            device: self.shared.info.id.clone(),
-            what,
-            offset,
-            len,
-            buffer_len,
-        })
     }
 
     /// The address of a range that is read. Prepared weights have no plain bytes to read.
@@ -73,10 +54,9 @@ impl CpuQueue {
         if matches!(memory, CpuMemory::Weight(_)) {
             return Err(self.shared.foreign(what));
         }
-        let (start, buffer_len) = memory.bytes();
-        self.check(what, offset, len, buffer_len)?;
-        // SAFETY: the offset is inside the memory or just behind it.
-        Ok(unsafe { start.add(offset) })
+        let range = buffer.range(&self.shared.info.id, what, offset, len)?;
+        // SAFETY: the offset is inside the memory or at its end.
+        Ok(unsafe { memory.bytes().0.add(range.start) })
     }
 
     /// The address of a range that is written. Imported memory and weights are read-only.
@@ -88,10 +68,10 @@ impl CpuQueue {
         len: usize,
     ) -> Result<*mut u8, DeviceError> {
         let memory = self.shared.memory(buffer, what)?;
-        let (start, buffer_len) = memory.writable().ok_or_else(|| self.shared.foreign(what))?;
-        self.check(what, offset, len, buffer_len)?;
-        // SAFETY: the offset is inside the memory or just behind it.
-        Ok(unsafe { start.add(offset) })
+        let (start, _) = memory.writable().ok_or_else(|| self.shared.foreign(what))?;
+        let range = buffer.range(&self.shared.info.id, what, offset, len)?;
+        // SAFETY: the offset is inside the memory or at its end.
+        Ok(unsafe { start.add(range.start) })
     }
 }
 
@@ -100,7 +80,7 @@ impl Queue for CpuQueue {
         let to = self.target("write", buffer, offset, bytes.len())?;
         let _held = self.enter();
         // SAFETY: the range was checked, and the queue is held. The memory is the device's own,
-        // so `bytes` is apart from it.
+        // so `bytes` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
@@ -129,8 +109,8 @@ impl Queue for CpuQueue {
     ) -> Result<(), DeviceError> {
         let from = self.source("read", buffer, offset, bytes.len())?;
         let _held = self.enter();
-        // SAFETY: the range was checked, and the queue is held. An exclusive borrow is apart from
-        // the device's memory and from shared host bytes.
+        // SAFETY: the range was checked, and the queue is held. An exclusive borrow overlaps neither
+        // the device's memory nor shared host bytes.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
@@ -147,7 +127,7 @@ impl Queue for CpuQueue {
         let target = self.target("copy", to, to_offset, len)?;
         let _held = self.enter();
         // SAFETY: both ranges were checked, and the queue is held. Ranges of one buffer that
-        // overlap against the contract are copied as if by way of another buffer.
+        // overlap against the contract are copied as if through another buffer.
         unsafe { std::ptr::copy(source, target, len) };
         Ok(())
     }

@@ -1,19 +1,19 @@
-//! The scratch memory that all programs of a device share: its queue runs one program at a time.
+//! Scratch memory that all programs of a device share. Its queue runs one program at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::buffer::OutOfHostMemory;
 use crate::memory::Block;
 
-/// Scratch memory of the largest size that a program needs.
+/// Scratch memory, as large as the most demanding program needs.
 pub(crate) struct Scratch(Mutex<Arc<Block>>);
 
-/// The scratch memory of a device; it exists while a program uses it.
+/// The scratch memory of a device. It is freed when no program uses it.
 #[derive(Default)]
-pub(crate) struct SharedScratch(Mutex<Weak<Scratch>>);
+pub(crate) struct DeviceScratch(Mutex<Weak<Scratch>>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The content is only replaced as a whole, so a panic cannot leave it half-written.
+    // The contents are replaced as a whole, so a panic leaves nothing half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -24,8 +24,8 @@ impl Scratch {
     }
 }
 
-impl SharedScratch {
-    /// Scratch memory of at least `bytes` bytes, and the bytes by which it grew for them.
+impl DeviceScratch {
+    /// Scratch memory of at least `bytes` bytes, and the bytes that it grew by.
     pub(crate) fn at_least(&self, bytes: usize) -> Result<(Arc<Scratch>, usize), OutOfHostMemory> {
         let mut shared = lock(&self.0);
         let Some(scratch) = shared.upgrade() else {
@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_memory_is_shared_and_grows_to_the_largest_request() {
-        let shared = SharedScratch::default();
+    fn scratch_memory_is_shared_and_grows_to_the_largest_need() {
+        let shared = DeviceScratch::default();
         let (small, grown) = shared.at_least(100).unwrap();
         assert_eq!((small.block().len(), grown), (100, 100));
         let (large, grown) = shared.at_least(300).unwrap();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use kovar_core::backend::SegmentPart;
+use kovar_core::backend::SegmentItem;
 use kovar_core::fusion::FusedNodes;
 use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
@@ -122,15 +122,15 @@ pub fn check_flow(
                 let Some(segment) = schedule.segments.get(at) else {
                     continue;
                 };
-                for part in backend_segment(graph, segment).parts() {
-                    match part {
-                        SegmentPart::Node(id) => {
+                for item in backend_segment(graph, segment).items() {
+                    match item {
+                        SegmentItem::Node(id) => {
                             if let Some(node) = graph.node(id) {
                                 flow.run(node, liveness, position, segment.device)?;
                             }
                             position += 1;
                         }
-                        SegmentPart::Group(group) => {
+                        SegmentItem::Group(group) => {
                             flow.run_group(&group, liveness, position, segment.device)?;
                             position += group.nodes.len();
                         }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use kovar_core::backend::{Backend, Segment, SegmentPart, Support};
+use kovar_core::backend::{Backend, Segment, SegmentItem, Support};
 use kovar_core::fusion::{FusedNodes, Fusion, Group, link};
 use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
@@ -97,10 +97,10 @@ pub(crate) fn accesses<'g>(
     graph: &'g Graph,
     segment: &'g segment::Segment,
 ) -> impl Iterator<Item = (NodeId, &'g Value)> {
-    let parts = backend_segment(graph, segment).parts();
-    let each = parts.flat_map(move |part| match part {
-        SegmentPart::Node(id) => vec![(id, None, true)],
-        SegmentPart::Group(group) => {
+    let items = backend_segment(graph, segment).items();
+    let each = items.flat_map(move |item| match item {
+        SegmentItem::Node(id) => vec![(id, None, true)],
+        SegmentItem::Group(group) => {
             let linked = group.nodes.iter().zip(group.linked());
             linked
                 .map(|(&id, (_, link, kept))| (id, link, kept))

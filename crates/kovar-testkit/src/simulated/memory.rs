@@ -1,7 +1,6 @@
 //! The memory of a simulated device.
 
 use std::any::Any;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -127,27 +126,26 @@ impl SimulatedMemory {
         self.0.is_prepared
     }
 
-    /// The checked range of `len` bytes from `offset` on.
-    pub(super) fn range(
-        &self,
-        what: &'static str,
-        offset: usize,
-        len: usize,
-    ) -> Result<Range<usize>, DeviceError> {
-        let end = offset.checked_add(len).filter(|&end| end <= self.0.len);
-        let end = end.ok_or_else(|| DeviceError::OutOfRange {
-            device: self.0.device.id(),
-            what,
-            offset,
-            len,
-            buffer_len: self.0.len,
-        })?;
-        Ok(offset..end)
+    /// Calls `read` with all bytes.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        match &self.contents {
+            Contents::Plain(bytes) => read(&bytes.lock().unwrap_or_else(PoisonError::into_inner)),
+            Contents::Prepared(bytes) => read(bytes),
+        }
     }
 
-    /// Calls `access` with all bytes.
-    pub(super) fn with<T>(&self, access: impl FnOnce(&mut [u8]) -> T) -> T {
-        access(&mut self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Calls `write` with all bytes; a prepared weight is refused.
+    pub(super) fn write<T>(
+        &self,
+        what: &'static str,
+        write: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, DeviceError> {
+        match &self.contents {
+            Contents::Plain(bytes) => Ok(write(
+                &mut bytes.lock().unwrap_or_else(PoisonError::into_inner),
+            )),
+            Contents::Prepared(_) => Err(self.device.foreign(what)),
+        }
     }
 }
 

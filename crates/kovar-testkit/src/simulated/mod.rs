@@ -18,7 +18,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, Import, Kernel, Queue, Reason, Segment, Support, WeightUse,
+    Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Reason, Segment, Support,
+    WeightUse, check_weight,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -167,20 +168,10 @@ impl Backend for SimulatedDevice {
         bytes: &HostBytes,
         uses: &[WeightUse<'_>],
     ) -> Result<Buffer, DeviceError> {
-        self.device.faults.call(Call::Prepare)?;
-        if bytes.len() != weight.bytes {
-            return Err(DeviceError::WeightSize {
-                device: self.info.id.clone(),
-                weight: weight.name.clone(),
-                expected: weight.bytes,
-                found: bytes.len(),
-            });
-        }
-        let content = || bytes.as_slice().to_vec();
-        let buffer = self.buffer(&weight.name, true, bytes.len(), content)?;
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        prepared.push((weight.name.clone(), uses.len()));
-        Ok(buffer)
+        self.device.call(Call::Prepare)?;
+        check_weight(&self.info.id, weight, bytes)?;
+        let contents = Contents::Prepared(bytes.as_slice().to_vec());
+        self.buffer(&weight.name, contents)
     }
 
     fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kovar_core::backend::{
-    Binding, Kernel, MemoryMap, OwnedSegment, Program, Segment, SegmentPart,
+    Binding, Kernel, MemoryMap, OwnedSegment, Program, Segment, SegmentItem, check_scalars,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -48,8 +48,8 @@ impl SimulatedProgram {
     fn new(kernel: SimulatedKernel, memory: &MemoryMap) -> Result<Self, DeviceError> {
         let memory = memory.clone();
         let program = Self(Arc::new(Bound { kernel, memory }));
-        for part in program.segment().parts() {
-            for (node, link, is_kept) in program.linked(part) {
+        for item in program.segment().items() {
+            for (node, link, kept) in program.linked(item) {
                 let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
                 for (_, value) in read {
                     program.bound(node, value)?;
@@ -73,15 +73,15 @@ impl SimulatedProgram {
         &self.0.kernel.device
     }
 
-    /// The nodes of a part of the segment, with the operand that the node before hands over and
+    /// The nodes of an item of the segment, with the operand that the node before hands over and
     /// whether the result is written to memory.
-    fn linked<'s>(&'s self, part: SegmentPart<'s>) -> Vec<(NodeRef<'s>, Option<usize>, bool)> {
-        match part {
-            SegmentPart::Node(id) => {
+    fn linked<'s>(&'s self, item: SegmentItem<'s>) -> Vec<(NodeRef<'s>, Option<usize>, bool)> {
+        match item {
+            SegmentItem::Node(id) => {
                 let node = self.segment().graph.node(id);
                 node.into_iter().map(|node| (node, None, true)).collect()
             }
-            SegmentPart::Group(group) => group.linked().collect(),
+            SegmentItem::Group(group) => group.linked().collect(),
         }
     }
 
@@ -106,23 +106,9 @@ impl SimulatedProgram {
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
             return Err(self.device().foreign("bind"));
         }
-        let range = memory.range("bind", *offset, storage.bytes);
-        range
-            .map(|range| (memory, range.start))
-            .map_err(|_| unbound())
-    }
-
-    /// Calls `access` with the bytes of a value's storage.
-    fn with<T>(
-        &self,
-        node: NodeRef<'_>,
-        value: &Value,
-        access: impl FnOnce(&mut [u8]) -> Result<T, TensorError>,
-    ) -> Result<T, DeviceError> {
-        let (memory, offset) = self.bound(node, value)?;
-        let end = offset + node.storage_of(value).bytes;
-        let done = memory.with(|bytes| access(&mut bytes[offset..end]));
-        done.map_err(|error| self.broken(error))
+        let range = buffer.range(&self.device().id, "bind", *offset, storage.bytes);
+        let range = range.map_err(|_| unbound())?;
+        Ok((memory, range.start))
     }
 
     /// Checks the run-time scalars of a launch.
@@ -130,37 +116,19 @@ impl SimulatedProgram {
         if !Arc::ptr_eq(device, self.device()) {
             return Err(device.foreign("launch"));
         }
-        for (index, scalar) in self.segment().graph.scalars().iter().enumerate() {
-            let value = scalars.get(index).copied();
-            if value.is_none_or(|value| !(0..=scalar.max).contains(&value)) {
-                return Err(DeviceError::Scalar {
-                    device: device.id(),
-                    index,
-                    value,
-                    max: scalar.max,
-                });
-            }
-        }
-        Ok(())
+        let of_graph = self.segment().graph.scalars().iter();
+        check_scalars(&device.id, scalars, of_graph.map(|scalar| scalar.max))
     }
 
     pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
-        let device = self.device();
-        let Executor::Oracle(activations) = device.options.executor else {
-            return Ok(());
-        };
-        let run = Run {
-            program: self,
-            scalars,
-            activations,
-        };
-        for part in self.segment().parts() {
-            match part {
-                SegmentPart::Node(id) => {
-                    let node = self.segment().graph.node(id);
-                    node.map_or(Ok(()), |node| run.node(node))?;
+        for item in self.segment().items() {
+            match item {
+                SegmentItem::Node(id) => {
+                    if let Some(node) = self.segment().graph.node(id) {
+                        self.run_node(node, scalars)?;
+                    }
                 }
-                SegmentPart::Group(group) => run.group(&group)?,
+                SegmentItem::Group(group) => self.run_group(&group, scalars)?,
             }
         }
         if let Some(after_launch) = &device.options.after_launch {
