@@ -9,7 +9,7 @@ use divan::Bencher;
 use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Program, Segment};
 use kovar_core::ops::{Op, Unary, UnaryKind};
 use kovar_core::{DType, Graph};
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuBackend, GpuOptions, Gpus};
 
 const DISPATCHES: [usize; 4] = [1, 100, 1000, 4000];
 
@@ -43,7 +43,7 @@ fn program(backend: &GpuBackend, times: usize) -> (Buffer, Arc<dyn Program>) {
 
 #[divan::bench(name = "gpu0/launch/record", args = DISPATCHES, sample_count = 30, sample_size = 1)]
 fn record(bencher: Bencher<'_, '_>, times: usize) {
-    let backend = GpuBackend::new(GpuOptions::new()).unwrap();
+    let backend = Gpus::new().open(GpuOptions::new()).unwrap();
     let (_, program) = program(&backend, times);
     let queue = backend.queue();
     bencher
@@ -53,7 +53,7 @@ fn record(bencher: Bencher<'_, '_>, times: usize) {
 
 #[divan::bench(name = "gpu0/launch/step", args = DISPATCHES, sample_count = 30, sample_size = 1)]
 fn step(bencher: Bencher<'_, '_>, times: usize) {
-    let backend = GpuBackend::new(GpuOptions::new()).unwrap();
+    let backend = Gpus::new().open(GpuOptions::new()).unwrap();
     let (buffer, program) = program(&backend, times);
     let queue = backend.queue();
     let mut bytes = [0; 256];

@@ -12,7 +12,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use kovar_core::backend::{Backend, Import};
 use kovar_core::{HostBytes, HostMemory};
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuBackend, GpuOptions, Gpus};
 
 struct Mapped(memmap2::Mmap);
 
@@ -44,7 +44,7 @@ fn main() {
 }
 
 fn bench(bencher: Bencher<'_, '_>, load: impl Fn(&GpuBackend, &HostBytes)) {
-    let backend = GpuBackend::new(GpuOptions::new()).unwrap();
+    let backend = Gpus::new().open(GpuOptions::new()).unwrap();
     let file = file();
     let len = file.metadata().unwrap().len();
     let settle = || {

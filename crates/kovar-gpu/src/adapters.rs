@@ -1,14 +1,14 @@
-//! The machine's GPUs, and those that are open.
+//! The machine's GPUs and the devices that are open on them.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::backend::{GpuError, GpuOptions};
+use crate::backend::{GpuBackend, GpuError, GpuOptions};
 use crate::kernel::Features;
 use crate::pipelines::Pipelines;
 use crate::queue::Engine;
-use crate::seam::{self, Adapter, AdapterKey, Caps, Device, MatrixShape, MemoryBudget};
+use crate::seam::{Adapter, AdapterKey, Caps, Device, Instance, MatrixShape, MemoryBudget};
 
-/// A GPU of the machine as `kovar devices` shows it.
+/// A GPU of the machine, as `kovar devices` shows it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AdapterInfo {
@@ -22,9 +22,9 @@ pub struct AdapterInfo {
     pub driver: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: &'static str,
-    /// Memory that is the device's own, or that it may use of the host's, in bytes.
+    /// The device's own memory, or the host memory that it may use, in bytes.
     pub memory_bytes: Option<u64>,
-    /// What the platform lets this process take of it, where it says.
+    /// How much of it the platform lets this process use, where the platform reports that.
     pub budget: Option<MemoryBudget>,
     /// Limits of buffers and kernels.
     pub limits: GpuLimits,
@@ -32,13 +32,13 @@ pub struct AdapterInfo {
     pub subgroup_sizes: Option<(u32, u32)>,
     /// Cooperative matrices that kernels may use.
     pub matrices: Vec<MatrixShape>,
-    /// What kernels have variants for, and whether this device uses them.
+    /// The features that kernels have variants for, and whether this device uses them.
     pub features: Vec<(&'static str, FeatureState)>,
     /// Whether dispatches can be timed on the device.
     pub timestamps: bool,
     /// Whether the host and the device share their memory.
     pub unified_memory: bool,
-    /// How bytes come to the device.
+    /// How bytes are transferred to the device.
     pub transfers: Transfers,
 }
 
@@ -48,10 +48,10 @@ pub struct AdapterInfo {
 pub struct GpuLimits {
     /// The largest buffer, in bytes.
     pub max_buffer_bytes: u64,
-    /// The largest window of a buffer that a kernel sees at once, in bytes. Larger tensors are
-    /// worked on in parts.
+    /// The largest window of a buffer that can be bound to a kernel, in bytes. Larger tensors are
+    /// processed in several dispatches.
     pub max_binding_bytes: u64,
-    /// Bytes that windows begin at multiples of.
+    /// Windows begin at multiples of this, in bytes.
     pub binding_alignment: u64,
     /// The most workgroups along a dimension.
     pub max_workgroups: u32,
@@ -61,7 +61,7 @@ pub struct GpuLimits {
     pub workgroup_bytes: u32,
 }
 
-/// Whether a feature is used, and why not.
+/// Whether a feature is used, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FeatureState {
@@ -83,17 +83,17 @@ impl std::fmt::Display for FeatureState {
     }
 }
 
-/// How bytes come to a GPU.
+/// How bytes are transferred to a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transfers {
     /// Transfers and launches queue without blocking the caller.
     pub asynchronous: bool,
-    /// Uploads go through host memory that the device reads itself.
+    /// Uploads are staged in host memory that the device can read.
     pub host_buffer: bool,
-    /// The device can read mapped files and other host memory where it lies.
+    /// The device can read mapped files and other host memory in place.
     pub from_host_ptr: bool,
-    /// Points in the queue can be waited for.
+    /// The host can wait for points in the queue.
     pub events: bool,
 }
 
@@ -147,17 +147,7 @@ fn limits(caps: &Caps) -> GpuLimits {
     }
 }
 
-/// The GPUs of the machine with these features masked, hardware before software. Nothing is opened.
-pub fn adapters(masked: Features) -> Vec<AdapterInfo> {
-    let adapters = seam::adapters().into_iter().enumerate();
-    adapters
-        .map(|(index, (_, adapter))| {
-            AdapterInfo::new(index, format!("gpu{index}"), &adapter, masked)
-        })
-        .collect()
-}
-
-/// An open device: one for all who use the same GPU.
+/// An open device. All users of a GPU share it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub owner: Arc<()>,
@@ -168,39 +158,79 @@ pub(crate) struct Opened {
     pub adapter: Adapter,
 }
 
-/// What tells open devices apart: the GPU, and the stand-in for a further one in tests.
+/// What identifies an open device: the GPU, and for tests which stand-in for a further GPU it is.
 type Key = (AdapterKey, u32);
 
-/// The GPUs that this process has open. A GPU has one queue, so whoever opens it gets the same.
-static OPENED: Mutex<Vec<(Key, Weak<Opened>)>> = Mutex::new(Vec::new());
+/// The machine's GPUs, and the devices that are open on them. A GPU has one queue: opening it again
+/// from the same value or a clone gives the same device. The drivers are loaded at the first use.
+#[derive(Clone, Debug, Default)]
+pub struct Gpus(Arc<GpusState>);
 
-/// The device of the options' adapter, opened if it is not.
-pub(crate) fn open(options: &GpuOptions) -> Result<Arc<Opened>, GpuError> {
-    let mut found = seam::adapters();
-    // Software stands in where there is nothing else.
-    if !options.software && found.iter().any(|(_, adapter)| !adapter.software()) {
-        found.retain(|(_, adapter)| !adapter.software());
+#[derive(Debug, Default)]
+struct GpusState {
+    instance: OnceLock<Instance>,
+    opened: Mutex<Vec<(Key, Weak<Opened>)>>,
+}
+
+impl Gpus {
+    /// No device is open.
+    pub fn new() -> Self {
+        Self::default()
     }
-    let index = options.index;
-    let (count, nth) = (found.len(), found.into_iter().nth(index));
-    let (key, adapter) = nth.ok_or(GpuError::None {
-        index,
-        found: count,
-    })?;
-    let key = (key, options.virtual_id);
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    opened.retain(|(_, device)| device.strong_count() > 0);
-    let open = opened.iter().find(|(other, _)| *other == key);
-    if let Some(device) = open.and_then(|(_, device)| device.upgrade())
-        // A lost device is not given out again: a fresh one may work.
-        && device.device.lost().is_none()
-    {
-        return Ok(device);
+
+    /// The GPUs of the machine with these features masked, hardware before software. No device is
+    /// opened.
+    pub fn adapters(&self, masked: Features) -> Vec<AdapterInfo> {
+        let adapters = self.found().into_iter().enumerate();
+        adapters
+            .map(|(index, (_, adapter))| {
+                AdapterInfo::new(index, format!("gpu{index}"), &adapter, masked)
+            })
+            .collect()
     }
-    let device = Arc::new(Opened::new(index, adapter, options)?);
-    opened.retain(|(other, _)| *other != key);
-    opened.push((key, Arc::downgrade(&device)));
-    Ok(device)
+
+    /// Opens a GPU. If it is open already, the backends share the device, its queue and its memory.
+    /// Each backend has its own masked features.
+    ///
+    /// # Errors
+    /// [`GpuError::None`] if there is no such GPU, [`GpuError::Open`] if its driver refuses.
+    pub fn open(&self, options: GpuOptions) -> Result<GpuBackend, GpuError> {
+        let opened = self.device(&options)?;
+        Ok(GpuBackend::new(opened, options))
+    }
+
+    fn found(&self) -> Vec<(AdapterKey, Adapter)> {
+        self.0.instance.get_or_init(Instance::new).adapters()
+    }
+
+    /// The device of the options' adapter, opened if it is not.
+    fn device(&self, options: &GpuOptions) -> Result<Arc<Opened>, GpuError> {
+        let mut found = self.found();
+        // Software implementations are used where there is nothing else.
+        if !options.software && found.iter().any(|(_, adapter)| !adapter.software()) {
+            found.retain(|(_, adapter)| !adapter.software());
+        }
+        let index = options.index;
+        let (count, nth) = (found.len(), found.into_iter().nth(index));
+        let (key, adapter) = nth.ok_or(GpuError::None {
+            index,
+            found: count,
+        })?;
+        let key = (key, options.virtual_id);
+        let mut opened = self.0.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|(_, device)| device.strong_count() > 0);
+        let open = opened.iter().find(|(other, _)| *other == key);
+        if let Some(device) = open.and_then(|(_, device)| device.upgrade())
+            // A lost device is not given out again: a newly opened one may work.
+            && device.device.lost().is_none()
+        {
+            return Ok(device);
+        }
+        let device = Arc::new(Opened::new(index, adapter, options)?);
+        opened.retain(|(other, _)| *other != key);
+        opened.push((key, Arc::downgrade(&device)));
+        Ok(device)
+    }
 }
 
 impl Opened {
@@ -211,10 +241,8 @@ impl Opened {
             .map_err(|error| failed(error.to_string()))?;
         let pipelines = Arc::new(Pipelines::default());
         let mut queue = options.queue.clone();
-        queue.timeout = options.timeout.unwrap_or(match adapter.software() {
-            true => 5 * queue.timeout,
-            false => queue.timeout,
-        });
+        let factor = if adapter.software() { 5 } else { 1 };
+        queue.timeout = options.timeout.unwrap_or(factor * queue.timeout);
         let engine = Engine::new(device.clone(), pipelines.clone(), queue);
         let id = format!("gpu{index}");
         Ok(Self {

@@ -7,43 +7,46 @@ use std::time::Duration;
 
 use kovar_core::backend::{
     Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Segment, Support, WeightUse,
+    check_weight,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::{Graph, HostBytes, NodeRef, Storage, StorageId};
 
-use crate::adapters::{self, AdapterInfo, Opened};
+use crate::adapters::{AdapterInfo, Opened};
 use crate::kernel::Features;
 use crate::memory::GpuMemory;
 use crate::ops;
 use crate::pipelines::Pipelines;
 use crate::profile::Profile;
 use crate::program::GpuKernel;
-use crate::queue::{Engine, Failure, GpuQueue, QueueOptions, Told};
+use crate::queue::{Engine, Failure, GpuQueue, QueueOptions, Reported};
 use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 
-/// Where tensors begin within buffers, in bytes, at least: what graphics APIs may ask of bindings.
+/// The smallest alignment of tensors within buffers, in bytes: the largest that graphics APIs require
+/// of bindings.
 const ALIGNMENT: usize = 256;
 
-/// Weights below this are copied: sharing pages takes as long as copying so many bytes.
+/// Weights of fewer bytes are copied. Sharing pages takes as long as copying this many bytes.
 const MIN_SHARED: usize = 64 << 10;
 
 /// How to open a [`GpuBackend`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct GpuOptions {
-    /// The device's id, `gpu` and the index if `None`.
+    /// The device's id; `gpu` and the index if `None`.
     pub id: Option<String>,
-    /// Which of the machine's GPUs, hardware first.
+    /// The index of the GPU on this machine, hardware before software.
     pub index: usize,
-    /// Features of the device that are not to be used.
+    /// Features of the device that are not used.
     pub masked: Features,
-    /// Whether software implementations count. They do where there is no hardware.
+    /// Whether the index counts software implementations. It always does on a machine without
+    /// hardware GPUs.
     pub software: bool,
-    /// Where compiled pipelines are kept for other processes, if anywhere. The one who opens a
-    /// GPU first decides.
+    /// The folder where compiled pipelines are saved for other processes, if any. Of a GPU that is
+    /// opened several times, the first options count.
     pub cache_folder: Option<PathBuf>,
-    /// How long a submission may take before waiting for it fails; if `None`, two minutes, and
-    /// ten on software. The one who opens a GPU first decides.
+    /// How long a submission may take before waiting for it fails. `None` stands for two minutes, or
+    /// ten on software. Of a GPU that is opened several times, the first options count.
     pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
@@ -63,7 +66,7 @@ impl GpuOptions {
         self
     }
 
-    /// Chooses one of the machine's GPUs.
+    /// Sets the index of the GPU.
     pub fn index(mut self, index: usize) -> Self {
         self.index = index;
         self
@@ -75,13 +78,13 @@ impl GpuOptions {
         self
     }
 
-    /// Counts software implementations too.
+    /// Lets the index count software implementations too.
     pub fn software(mut self) -> Self {
         self.software = true;
         self
     }
 
-    /// Keeps compiled pipelines in a folder of the user's cache.
+    /// Saves compiled pipelines in a folder.
     pub fn cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache_folder = Some(folder.into());
         self
@@ -93,30 +96,30 @@ impl GpuOptions {
         self
     }
 
-    /// Opens the same GPU once more as if it were another, for tests of several devices.
+    /// Opens the same GPU again as if it were another one, for tests of several devices.
     #[doc(hidden)]
     pub fn virtual_id(mut self, id: u32) -> Self {
         self.virtual_id = id;
         self
     }
 
-    /// Binds no more than so many bytes at once, so that tests need no large tensors.
+    /// Lowers the limit of bindings to `bytes` bytes, so that tests need no large tensors.
     #[doc(hidden)]
     pub fn largest_binding(mut self, bytes: u64) -> Self {
         self.largest_binding = Some(bytes);
         self
     }
 
-    /// Computes on the device as if it had cooperative matrices, slowly, so that tests of what is
-    /// done with them need no such device.
+    /// Emulates cooperative matrices, slowly, so that tests of kernels that use them need no device
+    /// that has them.
     #[doc(hidden)]
     pub fn emulate_matrices(mut self) -> Self {
         self.emulates_matrices = true;
         self
     }
 
-    /// Makes the upload chunks `long` and `short` bytes long, and only `count` of each, so that
-    /// tests fill the ring.
+    /// Makes upload chunks `long` and `short` bytes long and allows `count` of each, so that tests
+    /// fill the ring.
     #[doc(hidden)]
     pub fn upload_chunks(mut self, long: u64, short: u64, count: usize) -> Self {
         (self.queue.long_chunk, self.queue.short_chunk) = (long, short);
@@ -124,8 +127,8 @@ impl GpuOptions {
         self
     }
 
-    /// Cuts programs into submissions of so many dispatches, and encodes those of `parallel`
-    /// dispatches or more on several threads, so that tests need no long ones.
+    /// Cuts programs into submissions of at most `dispatches` dispatches, and encodes programs of at
+    /// least `parallel` dispatches on several threads, so that tests need no long programs.
     #[doc(hidden)]
     pub fn submissions(mut self, dispatches: usize, parallel: usize) -> Self {
         self.queue.submission_dispatches = dispatches;
@@ -138,37 +141,37 @@ impl GpuOptions {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
-    /// The machine has fewer GPUs.
+    /// An index beyond the machine's GPUs.
     #[error("there is no GPU {index}; this machine has {found}")]
     None {
-        /// The one asked for.
+        /// The index asked for.
         index: usize,
-        /// How many there are.
+        /// The number of GPUs.
         found: usize,
     },
     /// The driver refused.
     #[error("the GPU could not be opened: {reason}")]
     Open {
-        /// What it said.
+        /// The driver's message.
         reason: String,
     },
 }
 
-/// What the backend, its queue and its programs share.
-pub(crate) struct Shared {
-    /// The same for all who use the GPU.
+/// State of a GPU device that its queue, kernels and programs share.
+pub(crate) struct GpuState {
+    /// The same for all users of the GPU.
     pub owner: Arc<()>,
     pub info: DeviceInfo,
     /// The device as this user sees it.
     pub device: Arc<dyn Device>,
     pub pipelines: Arc<Pipelines>,
     pub engine: Arc<Engine>,
-    /// Which errors of work in flight this user of the device was told of.
-    pub told: Told,
+    /// The errors of work in flight that were reported to this user of the device.
+    pub reported: Reported,
 }
 
-impl Shared {
-    /// This device's part of a buffer.
+impl GpuState {
+    /// The device's own memory of a buffer.
     pub(crate) fn memory<'b>(
         &self,
         buffer: &'b Buffer,
@@ -203,7 +206,7 @@ impl Shared {
         self.failed(failure.what, failure.error)
     }
 
-    /// An error of the seam, met while doing `what`.
+    /// An error of the seam during `what`.
     pub(crate) fn failed(&self, what: &str, error: SeamError) -> DeviceError {
         let device = self.info.id.clone();
         let what = what.to_owned();
@@ -220,16 +223,22 @@ impl Shared {
             },
             SeamError::Lost { reason } => DeviceError::Lost { device, reason },
             SeamError::Unfinished => DeviceError::Unfinished { device, what },
-            SeamError::Invalid {
-                what: part,
+            SeamError::Driver {
+                what: call,
                 message,
             } => DeviceError::Refused {
                 device,
-                what: match part == what {
-                    true => what,
-                    false => format!("{what} ({part})"),
+                what: if call == what {
+                    what
+                } else {
+                    format!("{what} ({call})")
                 },
                 message,
+            },
+            broken => DeviceError::Refused {
+                device,
+                what,
+                message: broken.to_string(),
             },
         }
     }
@@ -251,7 +260,7 @@ impl Shared {
         })
     }
 
-    /// The host's own pages as memory, where that is possible.
+    /// Imports the host's own pages, where that is possible.
     fn import(&self, bytes: &HostBytes) -> Option<GpuMemory> {
         let imported = self.device.import(bytes)?;
         Some(GpuMemory {
@@ -263,7 +272,7 @@ impl Shared {
         })
     }
 
-    /// Memory with a copy of host bytes.
+    /// Device memory with a copy of host bytes.
     fn upload(&self, bytes: &HostBytes, what: &str) -> Result<GpuMemory, DeviceError> {
         let memory = self.alloc(bytes.len(), what, false)?;
         let written = self.engine.write(&memory.buffer, 0, bytes.as_slice());
@@ -272,8 +281,8 @@ impl Shared {
     }
 }
 
-/// The estimated time of a node in nanoseconds, from rates of a usual discrete GPU: what bounds a
-/// node is its arithmetic or its traffic.
+/// The estimated time of a node in nanoseconds, from rates of a usual discrete GPU: the longer of the
+/// times for arithmetic and for memory traffic.
 pub(crate) fn estimate(node: NodeRef<'_>) -> f64 {
     const FLOPS_PER_NANOSECOND: f64 = 10_000.0;
     const BYTES_PER_NANOSECOND: f64 = 300.0;
@@ -285,20 +294,15 @@ pub(crate) fn estimate(node: NodeRef<'_>) -> f64 {
 
 /// A GPU as a device.
 pub struct GpuBackend {
-    shared: Arc<Shared>,
+    shared: Arc<GpuState>,
     queue: GpuQueue,
-    /// What this user sees of the adapter; `None` of a device of tests.
+    /// The open GPU and the features that this user masks; `None` for a device of tests.
     adapter: Option<(Arc<Opened>, Features)>,
 }
 
 impl GpuBackend {
-    /// Opens a GPU. Whoever opens the same one gets the same device with its one queue, and
-    /// memory that is used through either; masked features are each user's own.
-    ///
-    /// # Errors
-    /// [`GpuError::None`] if there is no such GPU, [`GpuError::Open`] if its driver refuses.
-    pub fn new(options: GpuOptions) -> Result<Self, GpuError> {
-        let opened = adapters::open(&options)?;
+    /// A user of an open GPU.
+    pub(crate) fn new(opened: Arc<Opened>, options: GpuOptions) -> Self {
         let id = options.id.unwrap_or_else(|| opened.info.id.clone());
         let changed = options.masked != Features::NONE
             || options.largest_binding.is_some()
@@ -314,18 +318,18 @@ impl GpuBackend {
             }
             device = Arc::new(masked);
         }
-        let shared = Shared {
+        let shared = GpuState {
             owner: opened.owner.clone(),
             info: device_info(id, device.caps()),
             device,
             pipelines: opened.pipelines.clone(),
-            told: opened.engine.user(),
+            reported: opened.engine.user(),
             engine: opened.engine.clone(),
         };
-        Ok(Self::of(shared, Some((opened, options.masked))))
+        Self::of(shared, Some((opened, options.masked)))
     }
 
-    fn of(shared: Shared, adapter: Option<(Arc<Opened>, Features)>) -> Self {
+    fn of(shared: GpuState, adapter: Option<(Arc<Opened>, Features)>) -> Self {
         let shared = Arc::new(shared);
         Self {
             queue: GpuQueue::new(shared.clone()),
@@ -338,12 +342,12 @@ impl GpuBackend {
     #[cfg(test)]
     pub(crate) fn again(&self) -> Self {
         let shared = &self.shared;
-        let shared = Shared {
+        let shared = GpuState {
             owner: shared.owner.clone(),
             info: shared.info.clone(),
             device: shared.device.clone(),
             pipelines: shared.pipelines.clone(),
-            told: shared.engine.user(),
+            reported: shared.engine.user(),
             engine: shared.engine.clone(),
         };
         Self::of(shared, None)
@@ -358,18 +362,18 @@ impl GpuBackend {
     ) -> std::io::Result<Self> {
         let pipelines = Arc::new(Pipelines::default());
         let engine = Engine::new(device.clone(), pipelines.clone(), options)?;
-        let shared = Shared {
+        let shared = GpuState {
             owner: Arc::new(()),
             info: device_info(id.to_owned(), device.caps()),
             device,
             pipelines,
-            told: engine.user(),
+            reported: engine.user(),
             engine: Arc::new(engine),
         };
         Ok(Self::of(shared, None))
     }
 
-    /// The GPU as this user sees it, with its memory at the moment.
+    /// The GPU as this user sees it, with its present memory budget.
     pub fn adapter_info(&self) -> Option<AdapterInfo> {
         let (opened, masked) = self.adapter.as_ref()?;
         let id = self.shared.info.id.clone();
@@ -378,14 +382,14 @@ impl GpuBackend {
         Some(info)
     }
 
-    /// What the platform lets this process take of the device's memory, and what it has taken.
+    /// How much of the device's memory the platform lets this process use, and how much it uses.
     pub fn memory_budget(&self) -> Option<MemoryBudget> {
         self.shared.device.memory_budget()
     }
 
-    /// Times every dispatch of what this user launches from here on, until
-    /// [`stop_profile`](Self::stop_profile). A launch then runs its dispatches one by one and waits
-    /// for them, so their sum is more than a plain run takes.
+    /// Times every dispatch of this user's launches until [`stop_profile`](Self::stop_profile). A
+    /// launch then runs its dispatches one by one and waits for them, so the sum of their times is
+    /// more than the time of a plain run.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] if the device has no timestamp queries.
@@ -403,20 +407,20 @@ impl GpuBackend {
         Profile::new(dispatches.unwrap_or_default())
     }
 
-    /// Waits for what is queued, and has the graphics debugger that is attached (RenderDoc,
-    /// Xcode) capture what the device runs until the [`Capture`] ends. Without one nothing happens.
+    /// Waits for the queued work, then lets the attached graphics debugger (RenderDoc, Xcode) capture
+    /// the device's work until the [`Capture`] ends. Without a debugger this has no effect.
     ///
     /// # Errors
     /// Those of [`Queue::wait`], and [`DeviceError::Refused`] within another capture.
     pub fn start_capture(&self) -> Result<Capture<'_>, DeviceError> {
         let engine = &self.shared.engine;
         let begun = engine.start_capture();
-        match begun.map_err(|failure| self.shared.failure(failure))? {
-            true => Ok(Capture {
-                backend: Some(self),
-            }),
-            false => Err(self.refused("a capture", "the device is being captured already")),
+        if !begun.map_err(|failure| self.shared.failure(failure))? {
+            return Err(self.refused("a capture", "another capture is running"));
         }
+        Ok(Capture {
+            backend: Some(self),
+        })
     }
 
     fn refused(&self, what: &str, message: &str) -> DeviceError {
@@ -427,14 +431,14 @@ impl GpuBackend {
         }
     }
 
-    /// Gives the device up for all its users, as if the driver had lost it.
+    /// Destroys the device for all its users, as if the driver had lost it.
     #[doc(hidden)]
     pub fn lose(&self) {
         self.shared.device.destroy();
     }
 }
 
-/// A capture of the graphics debugger; it ends when this is dropped at the latest.
+/// A running capture of the graphics debugger. It ends when this is dropped, at the latest.
 #[must_use = "the capture ends when this is dropped"]
 #[derive(Debug)]
 pub struct Capture<'b> {
@@ -442,10 +446,10 @@ pub struct Capture<'b> {
 }
 
 impl Capture<'_> {
-    /// Waits for what is queued and ends the capture.
+    /// Waits for the queued work and ends the capture.
     ///
     /// # Errors
-    /// Those of [`Queue::wait`]; the capture has ended all the same.
+    /// Those of [`Queue::wait`]. The capture has ended even then.
     pub fn end(mut self) -> Result<(), DeviceError> {
         self.stop()
     }
@@ -462,7 +466,7 @@ impl Capture<'_> {
 
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        // Errors stay with the queue's later waits.
+        // Later waits of the queue report the errors.
         let _ = self.stop();
     }
 }
@@ -511,7 +515,7 @@ impl Backend for GpuBackend {
         Ok((Buffer::new(Arc::new(memory)), import))
     }
 
-    /// On unified memory the file's own pages where they can be shared, else a copy.
+    /// Shares the file's own pages on unified memory where possible, else copies them.
     fn prepare(
         &self,
         weight: &Storage,
@@ -519,19 +523,10 @@ impl Backend for GpuBackend {
         uses: &[WeightUse<'_>],
     ) -> Result<Buffer, DeviceError> {
         let _ = uses;
-        if bytes.len() != weight.bytes {
-            return Err(DeviceError::WeightSize {
-                device: self.shared.info.id.clone(),
-                weight: weight.name.clone(),
-                expected: weight.bytes,
-                found: bytes.len(),
-            });
-        }
+        check_weight(&self.shared.info.id, weight, bytes)?;
         let caps = self.shared.device.caps();
-        let shared = match caps.unified_memory && bytes.len() >= MIN_SHARED {
-            true => self.shared.import(bytes),
-            false => None,
-        };
+        let shares = caps.unified_memory && bytes.len() >= MIN_SHARED;
+        let shared = shares.then(|| self.shared.import(bytes)).flatten();
         let memory = match shared {
             Some(memory) => memory,
             None => {

@@ -1,12 +1,11 @@
-//! What a kernel is and what a launch of it needs, as plain data. Argument layout, workgroup size
-//! and specialisation all come from here.
+//! Kernels and their launches as plain data: bindings, parameters, constants and workgroups.
 
 use std::fmt;
 
 use crate::view::{Operand, View};
 
-/// A kernel of `kernels/`: an entry point and its bindings, which are numbered from 1 on in this
-/// order. Binding 0 holds the parameters.
+/// A kernel of `kernels/`: an entry point and its bindings, numbered from 1 in this order. Binding 0
+/// holds the parameters.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
     /// The file's name without its extension.
@@ -30,35 +29,35 @@ impl Kernel {
 pub(crate) enum Access {
     /// It writes, and may read.
     Write,
-    /// It only reads. Declared `read_write` in the source, because the operand may lie in one
-    /// buffer with what is written; bound as read-only where it does not. In place, the same range
-    /// is bound twice, so a kernel reads what it needs of an element before it writes it, and reads
-    /// nothing that another invocation writes without a barrier between.
+    /// It only reads. The source declares it `read_write`, because the operand may share a buffer
+    /// with a written one; if it does not, it is bound read-only. In place, the same range is bound
+    /// twice. A kernel therefore reads an element before it writes it, and has a barrier before it
+    /// reads elements that another invocation writes.
     Read,
     /// It reads the graph's run-time scalars, an array of i32.
     Scalars,
-    /// It reads the first [`MAX_UNIFORM_SCALARS`] of them, in a uniform buffer, as vectors.
+    /// It reads the first [`MAX_UNIFORM_SCALARS`] of them as vectors in a uniform buffer.
     UniformScalars,
 }
 
 impl Access {
-    /// Whether it is of an operand of the dispatch.
+    /// Whether the binding is an operand of the dispatch.
     pub fn is_operand(self) -> bool {
         matches!(self, Access::Read | Access::Write)
     }
 }
 
-/// How many run-time scalars [`Access::UniformScalars`] has.
+/// The number of run-time scalars in [`Access::UniformScalars`].
 pub(crate) const MAX_UNIFORM_SCALARS: usize = 64;
 
-/// Features of a device that kernels have variants for, and variants that a node chooses.
+/// Features of a device that kernels have variants for, and variants that depend on the node.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Features(u8);
 
 impl Features {
     /// None.
     pub const NONE: Self = Self(0);
-    /// All that devices may have.
+    /// All features of devices.
     pub const ALL: Self = Self(0b111);
     /// Operations over subgroups.
     pub const SUBGROUPS: Self = Self(1);
@@ -66,47 +65,47 @@ impl Features {
     pub const F16: Self = Self(1 << 1);
     /// Cooperative matrices.
     pub const MATRICES: Self = Self(1 << 2);
-    /// Results of 16 bits: a choice of the node, not of the device.
+    /// Results of 16 bits. Chosen by node.
     pub(crate) const NARROW: Self = Self(1 << 3);
-    /// Operands that are read in runs of 16 bytes: a choice of the node.
+    /// Operands that are read in runs of 16 bytes. Chosen by node.
     pub(crate) const WIDE: Self = Self(1 << 4);
-    /// Products of f16 with sums in f32: a choice of the node.
+    /// Products of f16 with sums in f32. Chosen by node.
     pub(crate) const HALF: Self = Self(1 << 5);
 
-    /// Those that a node chooses.
+    /// The variants that are chosen by node.
     pub(crate) const CHOICES: Self = Self::NARROW.with(Self::WIDE).with(Self::HALF);
 
-    /// The names in the order of the bits, as kernels write them.
+    /// The names that kernels use, in the order of the bits.
     const NAMES: [&str; 6] = ["subgroups", "f16", "matrices", "narrow", "wide", "half"];
 
-    /// Those of either.
+    /// The union of both.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of both.
+    /// The intersection of both.
     pub const fn among(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those of `self` that aren't in `other`.
+    /// The features of `self` that are not in `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The names of those here.
+    /// The names of the features.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
         names.filter_map(move |(bit, name)| (self.0 & 1 << bit != 0).then_some(name))
     }
 
-    /// Whether all of `other` are here.
+    /// Whether all features of `other` are in `self`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A text that masks no feature.
+/// A text that does not name a feature to mask.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{name}` masks no feature; there are {} and -all",
@@ -118,11 +117,11 @@ pub struct UnknownFeature {
 }
 
 impl Features {
-    /// The features that a text such as `-subgroups,-f16` masks: names with a minus before them,
-    /// between commas. A name's plural may be left out. The empty text masks none, `-all` all.
+    /// The features that a text such as `-subgroups,-f16` masks: names after a minus, separated by
+    /// commas. The plural `s` is optional. The empty text masks none, `-all` masks all.
     ///
     /// # Errors
-    /// [`UnknownFeature`] with the part that is no feature's name after a minus.
+    /// [`UnknownFeature`] with the first entry that is not a minus and the name of a feature.
     pub fn parse_masked(text: &str) -> Result<Self, UnknownFeature> {
         let mut masked = Self::NONE;
         for part in text
@@ -158,7 +157,7 @@ impl fmt::Debug for Features {
     }
 }
 
-/// Parameters as a kernel's uniform struct has them: vectors and views at multiples of 16 bytes,
+/// Parameters in the layout of a kernel's uniform struct: vectors and views at multiples of 16 bytes,
 /// numbers at multiples of 4.
 #[derive(Debug, Default)]
 pub(crate) struct Params(Vec<u8>);
@@ -219,14 +218,14 @@ pub(crate) struct Dispatch {
     pub constants: Vec<(&'static str, u32)>,
     /// The parameters, laid out as the kernel's uniform struct.
     pub params: Vec<u8>,
-    /// The operands of the bindings that aren't scalars, in their order.
+    /// The operands of all bindings except scalars, in order.
     pub operands: Vec<Operand>,
-    /// How many workgroups run.
+    /// The number of workgroups.
     pub workgroups: u32,
 }
 
-/// Workgroups as a grid that no dimension of exceeds `limit`. The grid may have a few workgroups
-/// more than asked for: kernels check.
+/// Workgroups as a grid whose dimensions do not exceed `limit`. The grid may have a few more
+/// workgroups than asked for; kernels check for that.
 pub(crate) fn grid(workgroups: u32, limit: u32) -> [u32; 3] {
     let rows = workgroups.div_ceil(limit.max(1)).max(1);
     [workgroups.div_ceil(rows), rows, 1]
@@ -235,15 +234,15 @@ pub(crate) fn grid(workgroups: u32, limit: u32) -> [u32; 3] {
 /// A kernel file with its texts.
 pub(crate) struct Source {
     name: &'static str,
-    /// The features that it has variants for.
+    /// The features that the file has variants for.
     features: u8,
     texts: &'static [(u8, &'static str)],
 }
 
 static SOURCES: &[Source] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// The features that a kernel file has variants for, and its WGSL text in the variant of
-/// `features`; `None` if there is no such file.
+/// The WGSL text of a kernel file in the variant of `features`, and the features of that variant;
+/// `None` if there is no such file.
 pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'static str)> {
     let source = SOURCES.iter().find(|source| source.name == file)?;
     let wanted = features.0 & source.features;
@@ -251,7 +250,7 @@ pub(crate) fn source(file: &str, features: Features) -> Option<(Features, &'stat
     Some((Features(wanted), text.1))
 }
 
-/// The features of the variant that a text is, whichever of its bindings are read-only.
+/// The features of the variant with this text, whichever of its bindings are read-only.
 #[cfg(test)]
 pub(crate) fn variant_of(text: &str) -> Option<Features> {
     let text = text.replace("var<storage, read>", "var<storage, read_write>");

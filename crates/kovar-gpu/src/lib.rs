@@ -1,8 +1,8 @@
 //! The GPU backend of kovar: one kernel source for Metal, Vulkan and DirectX 12.
 //!
-//! `seam` is all that the rest knows of a graphics API. A node is planned into dispatches by its
-//! row of the table in `ops`; a program has their pipelines and bind groups, made once, and the
-//! queue records and submits them.
+//! Only `seam` uses a graphics API. The table in `ops` plans each node into dispatches. A kernel holds
+//! the dispatches of a segment with their pipelines, a program adds bind groups, and the queue
+//! records and submits them.
 
 mod adapters;
 mod backend;
@@ -19,7 +19,7 @@ mod seam;
 mod snapshots;
 mod view;
 
-pub use adapters::{AdapterInfo, FeatureState, GpuLimits, Transfers, adapters};
+pub use adapters::{AdapterInfo, FeatureState, GpuLimits, Gpus, Transfers};
 pub use backend::{Capture, GpuBackend, GpuError, GpuOptions};
 pub use kernel::{Features, UnknownFeature};
 pub use profile::{DispatchTime, KernelTime, Profile, chrome_trace};

@@ -12,10 +12,10 @@ use crate::seam;
 pub(crate) struct GpuMemory {
     pub owner: Arc<()>,
     pub buffer: Arc<dyn seam::Buffer>,
-    /// The first byte in the buffer, which is more than the memory where the host's own pages
-    /// are shared.
+    /// The first byte in the buffer. It is not 0 where the buffer holds the host's own pages, which
+    /// begin before the memory.
     pub start: u64,
-    /// Bytes asked for; the buffer may have a few more.
+    /// Bytes asked for; the buffer may be a few bytes larger.
     pub len: usize,
     /// Whether the queue may write it: imported memory and weights are read-only.
     pub writable: bool,

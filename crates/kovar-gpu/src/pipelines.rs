@@ -1,6 +1,6 @@
-//! Pipelines, made once per device and kept.
+//! Pipelines, created once per device and kept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -8,7 +8,7 @@ use std::thread;
 use crate::kernel::{self, Access, Dispatch, Features, Kernel};
 use crate::seam::{BindingKind, Device, Pipeline, PipelineSpec, SeamError};
 
-/// What tells pipelines apart.
+/// What identifies a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     kernel: &'static Kernel,
@@ -22,8 +22,8 @@ pub(crate) struct Key {
 pub(crate) struct Pipelines(Mutex<HashMap<Key, Arc<dyn Pipeline>>>);
 
 impl Key {
-    /// The pipeline of a dispatch on `device`, whose operands of [`Access::Read`] are bound
-    /// read-only where `read_only` says so.
+    /// The pipeline of a dispatch on `device`. By operand, `read_only` says whether one of
+    /// [`Access::Read`] is bound read-only.
     pub(crate) fn of(
         device: &dyn Device,
         dispatch: &Dispatch,
@@ -75,15 +75,13 @@ impl Key {
     }
 }
 
-/// A kernel's text in the variant of `features`, and those that it has variants for.
+/// A kernel's text in the variant of `features`, and the features of that variant.
 fn text(
     kernel: &'static Kernel,
     features: Features,
 ) -> Result<(Features, &'static str), SeamError> {
-    kernel::source(kernel.file, features).ok_or_else(|| SeamError::Invalid {
-        what: format!("kernel {}", kernel.entry),
-        message: "no such file".to_owned(),
-    })
+    let Kernel { entry, file, .. } = kernel;
+    kernel::source(file, features).ok_or(SeamError::NoSource { entry, file })
 }
 
 impl Pipelines {
@@ -91,7 +89,7 @@ impl Pipelines {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pipelines of `keys`. Those that do not exist are made on several threads.
+    /// The pipelines of `keys`. Missing ones are created on several threads.
     pub(crate) fn all(
         &self,
         device: &dyn Device,
@@ -101,17 +99,23 @@ impl Pipelines {
             let made = self.lock();
             keys.iter().filter(|key| !made.contains_key(key)).collect()
         };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         missing.retain(|key| seen.insert(*key));
         self.make(device, &missing)?;
-        let made = self.lock();
-        let found = keys.iter().map(|key| made.get(key).cloned());
-        found
-            .collect::<Option<_>>()
-            .ok_or_else(|| SeamError::Invalid {
-                what: "a pipeline".to_owned(),
-                message: "it was not made".to_owned(),
-            })
+        keys.iter().map(|key| self.of_key(device, key)).collect()
+    }
+
+    /// The pipeline of a key.
+    pub(crate) fn of_key(
+        &self,
+        device: &dyn Device,
+        key: &Key,
+    ) -> Result<Arc<dyn Pipeline>, SeamError> {
+        if let Some(pipeline) = self.lock().get(key) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = key.make(device)?;
+        Ok(self.lock().entry(key.clone()).or_insert(pipeline).clone())
     }
 
     fn make(&self, device: &dyn Device, missing: &[&Key]) -> Result<(), SeamError> {
@@ -133,11 +137,8 @@ impl Pipelines {
                 .collect();
             let mut made = work();
             for other in others {
-                let panicked = |_| SeamError::Invalid {
-                    what: "a pipeline".to_owned(),
-                    message: "its compiler panicked".to_owned(),
-                };
-                made = made.and(other.join().map_err(panicked).and_then(|made| made));
+                let joined = other.join().map_err(|_| SeamError::CompilerPanicked);
+                made = made.and(joined.flatten());
             }
             made
         })?;
@@ -154,16 +155,11 @@ impl Pipelines {
         constants: &[(&'static str, u32)],
         bindings: Vec<BindingKind>,
     ) -> Result<Arc<dyn Pipeline>, SeamError> {
-        let key = Key::new(kernel, features, constants, bindings)?;
-        if let Some(pipeline) = self.lock().get(&key) {
-            return Ok(pipeline.clone());
-        }
-        let pipeline = key.make(device)?;
-        Ok(self.lock().entry(key).or_insert(pipeline).clone())
+        self.of_key(device, &Key::new(kernel, features, constants, bindings)?)
     }
 }
 
-/// The constants that a variant's text declares: those of parts that it lacks are gone.
+/// The constants that a variant's text declares. Those of code that it lacks are dropped.
 fn declared(text: &str, constants: &[(&'static str, u32)]) -> Vec<(&'static str, u32)> {
     let declared = |name: &str| text.contains(&format!("override {name}:"));
     constants
@@ -173,7 +169,7 @@ fn declared(text: &str, constants: &[(&'static str, u32)]) -> Vec<(&'static str,
         .collect()
 }
 
-/// The text with the bindings that are read-only declared so.
+/// The text with its read-only bindings declared as such.
 pub(crate) fn narrowed(text: &str, bindings: &[BindingKind]) -> String {
     let mut text = text.to_owned();
     for (binding, kind) in bindings.iter().enumerate() {

@@ -9,11 +9,11 @@ pub struct DispatchTime {
     pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
-    /// The node that it is a part of, by its place in the program's segment.
+    /// The position of its node in the program's segment.
     pub node: usize,
-    /// When it began, in nanoseconds since the first dispatch did.
+    /// When it began, in nanoseconds since the first dispatch began.
     pub start: u64,
-    /// How long it took, in nanoseconds.
+    /// Its time, in nanoseconds.
     pub nanoseconds: u64,
 }
 
@@ -31,14 +31,14 @@ pub struct KernelTime {
     pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
-    /// How many dispatches there were.
+    /// The number of dispatches.
     pub count: usize,
     /// The sum of their times, in nanoseconds.
     pub nanoseconds: u64,
 }
 
 impl Profile {
-    /// From dispatches whose times are on a clock of the device.
+    /// Makes a profile of dispatches with times on the device's clock.
     pub(crate) fn new(mut dispatches: Vec<DispatchTime>) -> Self {
         let begin = dispatches.iter().map(|d| d.start).min().unwrap_or(0);
         for dispatch in &mut dispatches {
@@ -76,8 +76,8 @@ impl Profile {
     }
 }
 
-/// Profiles in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto: a complete
-/// event per dispatch, in microseconds since its profile began, on a thread of its profile's name.
+/// Profiles in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto. Each dispatch
+/// is a complete event, in microseconds since its profile began, on a thread with the profile's name.
 pub fn chrome_trace<'p>(profiles: impl IntoIterator<Item = (&'p str, &'p Profile)>) -> String {
     let mut events = Vec::new();
     for (at, (name, profile)) in profiles.into_iter().enumerate() {
@@ -106,7 +106,7 @@ pub fn chrome_trace<'p>(profiles: impl IntoIterator<Item = (&'p str, &'p Profile
     )
 }
 
-/// Text as it may stand in a JSON string.
+/// The text, escaped for a JSON string.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

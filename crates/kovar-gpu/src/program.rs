@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{self, Binding, Buffer, MemoryMap, OwnedSegment, Program, Segment};
+use kovar_core::backend::{
+    self, Binding, Buffer, MemoryMap, OwnedSegment, Program, Segment, check_scalars,
+};
 use kovar_core::error::DeviceError;
 use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
-use crate::backend::{Shared, estimate};
+use crate::backend::{GpuState, estimate};
 use crate::kernel::{self, Access, Dispatch, MAX_UNIFORM_SCALARS, grid};
 use crate::memory::GpuMemory;
 use crate::ops;
@@ -17,10 +19,10 @@ use crate::pipelines::Key;
 use crate::queue::Launch;
 use crate::scratch;
 use crate::seam::{self, BindGroup, BufferRange, BufferUse, Pipeline, SeamError};
-use crate::view::{Operand, Place};
+use crate::view::{Base, Operand};
 
-/// A dispatch made ready.
-pub(crate) struct Step {
+/// A dispatch with its pipeline and its memory.
+pub(crate) struct BoundDispatch {
     pub pipeline: Arc<dyn Pipeline>,
     pub bindings: Arc<dyn BindGroup>,
     pub workgroups: [u32; 3],
@@ -28,13 +30,13 @@ pub(crate) struct Step {
     pub op: &'static str,
     /// The kernel's entry point.
     pub kernel: &'static str,
-    /// The node that it is a part of, by its place in the segment.
+    /// The position of its node in the segment.
     pub node: usize,
     /// The estimated time.
     pub nanoseconds: f64,
 }
 
-/// A dispatch that is not bound to memory.
+/// A dispatch of a node, not bound to memory.
 struct Planned {
     dispatch: Dispatch,
     op: &'static str,
@@ -46,7 +48,7 @@ struct Planned {
 
 /// A compiled segment.
 pub(crate) struct GpuKernel {
-    shared: Arc<Shared>,
+    shared: Arc<GpuState>,
     segment: OwnedSegment,
     /// For storages that begin at multiples of the binding alignment.
     plan: Plan,
@@ -63,7 +65,7 @@ struct Bound<'m> {
 }
 
 impl GpuKernel {
-    pub(crate) fn new(shared: &Arc<Shared>, segment: Segment<'_>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(shared: &Arc<GpuState>, segment: Segment<'_>) -> Result<Self, DeviceError> {
         let scalars = segment.graph.scalars().iter();
         Ok(Self {
             shared: shared.clone(),
@@ -82,7 +84,7 @@ impl GpuKernel {
         let mut bound = HashMap::new();
         let operands = self.plan.dispatches.iter();
         for operand in operands.flat_map(|planned| &planned.dispatch.operands) {
-            let Place::Storage(id) = operand.place else {
+            let Base::Storage(id) = operand.base else {
                 continue;
             };
             if bound.contains_key(&id) {
@@ -150,9 +152,9 @@ impl GpuKernel {
         let scalars = own(plan.scalar_bytes, BufferUse::Scalars)?;
         let range = |operand: &Operand| {
             let (bytes, _) = operand.binding(alignment);
-            let (buffer, start) = match operand.place {
-                Place::Scratch => (scratch.as_ref()?, 0),
-                Place::Storage(id) => {
+            let (buffer, start) = match operand.base {
+                Base::Scratch => (scratch.as_ref()?, 0),
+                Base::Storage(id) => {
                     let bound = bound.get(&id)?;
                     (&bound.memory.buffer, bound.start - operand.skew)
                 }
@@ -162,20 +164,20 @@ impl GpuKernel {
                 bytes: start + bytes.start..start + bytes.end,
             })
         };
-        let mut steps = Vec::with_capacity(plan.dispatches.len());
+        let mut bound_dispatches = Vec::with_capacity(plan.dispatches.len());
         let dispatches = plan.dispatches.iter().zip(&plan.pipelines);
         for ((planned, pipeline), params) in dispatches.zip(&plan.params) {
             let dispatch = &planned.dispatch;
             let kernel = dispatch.kernel;
             let operands = dispatch.operands.iter().map(range);
-            let operands = operands.collect::<Option<Vec<_>>>();
-            let operands = operands.filter(|operands| operands.len() == kernel.n_operands());
-            let operands = operands.ok_or_else(|| {
-                failed(SeamError::Invalid {
-                    what: format!("kernel {}", kernel.entry),
-                    message: "too few operands".to_owned(),
-                })
-            })?;
+            let operands: Vec<_> = operands.flatten().collect();
+            if operands.len() != kernel.n_operands() {
+                return Err(failed(SeamError::Operands {
+                    entry: kernel.entry,
+                    expected: kernel.n_operands(),
+                    found: operands.len(),
+                }));
+            }
             // Storages that the plan takes to lie in different buffers may share one.
             let shares = |a: usize, b: usize| Arc::ptr_eq(&operands[a].buffer, &operands[b].buffer);
             let read_only = read_only(kernel, shares);
@@ -185,8 +187,7 @@ impl GpuKernel {
             } else {
                 let read_only: Vec<bool> = both.map(|(planned, now)| *planned && *now).collect();
                 let key = Key::of(device, dispatch, &read_only).map_err(failed)?;
-                let pipelines = shared.pipelines.all(device, &[key]).map_err(failed)?;
-                pipelines.first().unwrap_or(pipeline).clone()
+                shared.pipelines.of_key(device, &key).map_err(failed)?
             };
             let mut operands = operands.into_iter();
             let ranges = kernel.bindings.iter().filter_map(|access| match access {
@@ -202,7 +203,7 @@ impl GpuKernel {
             });
             let ranges: Vec<_> = std::iter::once(params.clone()).chain(ranges).collect();
             let bindings = device.create_bind_group(&pipeline, &ranges);
-            steps.push(Step {
+            bound_dispatches.push(BoundDispatch {
                 bindings: bindings.map_err(|error| shared.failed(kernel.entry, error))?,
                 pipeline,
                 workgroups: grid(dispatch.workgroups, device.caps().max_workgroups),
@@ -214,7 +215,7 @@ impl GpuKernel {
         }
         Ok(GpuProgram {
             shared: shared.clone(),
-            steps,
+            dispatches: bound_dispatches,
             scalars,
             own_bytes,
             kernels: plan.kernels.clone(),
@@ -258,7 +259,7 @@ impl Plan {
     /// Plans the nodes and makes pipelines and parameters. `skew` gives the bytes from a multiple
     /// of the binding alignment to a storage's first byte.
     fn new(
-        shared: &Shared,
+        shared: &GpuState,
         segment: Segment<'_>,
         skew: &dyn Fn(StorageId) -> u64,
     ) -> Result<Self, DeviceError> {
@@ -276,8 +277,8 @@ impl Plan {
             let nanoseconds = estimate(node) / planned.len().max(1) as f64;
             dispatches.extend(planned.into_iter().map(|dispatch| Planned {
                 read_only: read_only(dispatch.kernel, |a, b| {
-                    let places = [a, b].map(|i| dispatch.operands.get(i).map(|o| o.place));
-                    may_share(graph, places)
+                    let bases = [a, b].map(|i| dispatch.operands.get(i).map(|o| o.base));
+                    may_share(graph, bases)
                 }),
                 dispatch,
                 op: node.op().name(),
@@ -321,7 +322,7 @@ const MAX_PARAMS_BYTES: usize = 16 << 20;
 /// Writes the parameters of dispatches to buffers of the device. Where each of them are, and the
 /// bytes that they take.
 fn write_params<'p>(
-    shared: &Shared,
+    shared: &GpuState,
     params: impl Iterator<Item = &'p [u8]>,
 ) -> Result<(Vec<BufferRange>, usize), DeviceError> {
     let alignment = shared.device.caps().binding_alignment as usize;
@@ -369,20 +370,20 @@ fn read_only(kernel: &kernel::Kernel, shares: impl Fn(usize, usize) -> bool) -> 
 
 /// Whether two operands usually lie in one buffer. A weight or a state has its own; all other
 /// storages share the memory of a run.
-fn may_share(graph: &Graph, places: [Option<Place>; 2]) -> bool {
-    let in_arena = |place: &Option<Place>| match place {
-        Some(Place::Storage(id)) => graph.storages().get(id.index()).is_some_and(|storage| {
+fn may_share(graph: &Graph, bases: [Option<Base>; 2]) -> bool {
+    let in_arena = |base: &Option<Base>| match base {
+        Some(Base::Storage(id)) => graph.storages().get(id.index()).is_some_and(|storage| {
             !matches!(storage.kind, StorageKind::Weight | StorageKind::State)
         }),
         _ => false,
     };
-    places[0] == places[1] || places.iter().all(in_arena)
+    bases[0] == bases[1] || bases.iter().all(in_arena)
 }
 
 /// A kernel bound to memory.
 pub(crate) struct GpuProgram {
-    shared: Arc<Shared>,
-    steps: Vec<Step>,
+    shared: Arc<GpuState>,
+    dispatches: Vec<BoundDispatch>,
     /// The run-time scalars that kernels read, if any do.
     scalars: Option<Arc<dyn seam::Buffer>>,
     /// Device memory of parameters, scalars and scratch.
@@ -395,26 +396,17 @@ pub(crate) struct GpuProgram {
 
 impl GpuProgram {
     /// Whether it belongs to the device of `shared`.
-    pub(crate) fn is_of(&self, shared: &Shared) -> bool {
+    pub(crate) fn is_of(&self, shared: &GpuState) -> bool {
         Arc::ptr_eq(&self.shared.owner, &shared.owner)
     }
 
     /// A run with these scalars, which are checked.
     pub(crate) fn launch<'p>(&'p self, scalars: &'p [i32]) -> Result<Launch<'p>, DeviceError> {
-        for (index, &max) in self.max_scalars.iter().enumerate() {
-            let value = scalars.get(index).copied();
-            if !value.is_some_and(|value| (0..=max).contains(&value)) {
-                return Err(DeviceError::Scalar {
-                    device: self.shared.info.id.clone(),
-                    index,
-                    value,
-                    max,
-                });
-            }
-        }
+        let max = self.max_scalars.iter().copied();
+        check_scalars(&self.shared.info.id, scalars, max)?;
         let read = scalars.get(..self.max_scalars.len()).unwrap_or(scalars);
         Ok(Launch {
-            steps: &self.steps,
+            dispatches: &self.dispatches,
             scalars: self.scalars.as_ref().map(|buffer| (buffer, read)),
         })
     }
@@ -445,7 +437,7 @@ impl fmt::Debug for GpuProgram {
 
 /// Makes operands of the values of nodes.
 pub(crate) struct Resolver<'a> {
-    pub shared: &'a Shared,
+    pub shared: &'a GpuState,
     /// Bytes from a multiple of the binding alignment to a storage's first byte.
     pub skew: &'a dyn Fn(StorageId) -> u64,
 }
@@ -475,7 +467,7 @@ impl Resolver<'_> {
         Operand {
             dtype: value.dtype,
             layout: value.layout,
-            place: Place::Storage(value.storage),
+            base: Base::Storage(value.storage),
             skew: (self.skew)(value.storage),
         }
     }

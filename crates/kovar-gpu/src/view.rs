@@ -9,7 +9,7 @@ use crate::seam::Caps;
 
 /// What an operand lies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Base {
     /// A storage of the graph.
     Storage(StorageId),
     /// Scratch memory of the program.
@@ -21,13 +21,13 @@ pub(crate) enum Place {
 pub(crate) struct Operand {
     pub dtype: DType,
     pub layout: Layout,
-    pub place: Place,
-    /// Bytes from a multiple of the device's binding alignment to the place's first byte.
+    pub base: Base,
+    /// Bytes from a multiple of the device's binding alignment to the first byte of the base.
     pub skew: u64,
 }
 
 impl Operand {
-    /// The same elements, or some of them, under another layout.
+    /// The same memory under another layout.
     pub fn with_layout(&self, layout: Layout) -> Self {
         Self {
             layout,
@@ -36,7 +36,7 @@ impl Operand {
     }
 
     /// The bytes from the first to the last element, counted from [`skew`](Self::skew) bytes
-    /// before the place. A block dtype's are whole blocks.
+    /// before the base. A block dtype's are whole blocks.
     pub fn bytes(&self) -> Range<u64> {
         let span = self.layout.span();
         let bytes = |elements: usize, up: bool| {
@@ -61,7 +61,7 @@ impl Operand {
         (start..end, bytes.start - start)
     }
 
-    /// Whether the window may be bound at once on a device with this limit.
+    /// Whether one binding of at most `limit` bytes can hold the window.
     pub fn fits(&self, alignment: u64, limit: u64) -> bool {
         let (range, _) = self.binding(alignment);
         range.end - range.start <= limit
@@ -93,7 +93,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// A view of these strides from the binding's start on.
+    /// A view of these strides that begins at the binding's start.
     pub fn of(strides: [u32; 4]) -> Self {
         Self {
             strides,
@@ -101,7 +101,7 @@ impl View {
         }
     }
 
-    /// A view of up to four dims, in elements; a stride that is never taken may be any.
+    /// A view of up to four dims, in elements. The stride of a dim of size 1 may be any number.
     pub fn new(strides: &Dims, offset: u64) -> Self {
         Self {
             strides: four(strides, 0),
@@ -111,7 +111,7 @@ impl View {
     }
 }
 
-/// Up to four sizes or strides, filled up with `fill` in front.
+/// Up to four sizes or strides, padded with `fill` in front.
 pub(crate) fn four(sizes: &Dims, fill: u32) -> [u32; 4] {
     let mut all = [fill; 4];
     for i in 0..sizes.rank().min(4) {

@@ -3,7 +3,7 @@
 use kovar_core::backend::{Backend, Binding, Buffer, MemoryMap, Segment};
 use kovar_core::ops::{Copy, GetRows, Op, Scale};
 use kovar_core::{DType, Graph, NodeId, StorageId, ValueId};
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuBackend, GpuOptions, Gpus};
 use kovar_testkit::suite::{Filter, run_tests};
 
 /// Operations whose nodes are cut into parts that can be bound, and a part of the names of cases
@@ -40,7 +40,9 @@ const CUT: &[(&str, &str)] = &[
 
 #[test]
 fn operations_are_cut_where_operands_exceed_a_binding() {
-    let backend = GpuBackend::new(GpuOptions::new().largest_binding(1280)).unwrap();
+    let backend = Gpus::new()
+        .open(GpuOptions::new().largest_binding(1280))
+        .unwrap();
     let one = std::env::var("KOVAR_OP").ok();
     let mut failures = Vec::new();
     for &(op, name) in CUT {
@@ -71,7 +73,7 @@ struct Run {
 
 impl Run {
     fn new(graph: Graph) -> Self {
-        let backend = GpuBackend::new(GpuOptions::new()).unwrap();
+        let backend = Gpus::new().open(GpuOptions::new()).unwrap();
         let buffers = graph.storages().iter();
         let buffers = buffers.map(|s| backend.alloc(s.bytes).unwrap()).collect();
         Self {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use kovar_core::backend::Backend;
-use kovar_gpu::{Features, GpuBackend, GpuOptions};
+use kovar_gpu::{Features, GpuOptions, Gpus};
 use kovar_testkit::harness::Outcome;
 use kovar_testkit::suite::{Filter, run_tests};
 
@@ -16,7 +16,7 @@ const DTYPES: [&str; 4] = ["f32", "f16", "bf16", "i32"];
 const MISSING: [&str; 2] = ["attention", "matmul_i8"];
 
 fn agrees_without(masked: Features) {
-    let backend = GpuBackend::new(GpuOptions::new().masked(masked)).unwrap();
+    let backend = Gpus::new().open(GpuOptions::new().masked(masked)).unwrap();
     let name = &backend.info().name;
     let filter = Filter {
         op: std::env::var("KOVAR_OP").ok(),

@@ -6,8 +6,8 @@ use kovar_core::backend::Backend;
 use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Unary, UnaryKind};
 use kovar_core::{DType, Graph, HostBytes, Storage, StorageKind, ValueId};
 use kovar_cpu::{CpuBackend, CpuOptions};
-use kovar_gpu::{GpuBackend, GpuOptions};
-use kovar_runtime::{DeviceId, Homes, HostSlice, Plan, Policy, Preference, Session, compile};
+use kovar_gpu::{GpuOptions, Gpus};
+use kovar_runtime::{DeviceId, Favour, Homes, HostSlice, Plan, Policy, Session, compile};
 use kovar_testkit::metrics::nmse;
 use kovar_testkit::restricted::Restricted;
 
@@ -16,12 +16,16 @@ fn cpu() -> Arc<dyn Backend> {
 }
 
 fn gpu() -> Arc<dyn Backend> {
-    Arc::new(GpuBackend::new(GpuOptions::new()).unwrap())
+    Arc::new(Gpus::new().open(GpuOptions::new()).unwrap())
 }
 
 /// A second device over the same driver.
 fn virtual_gpu() -> Arc<dyn Backend> {
-    Arc::new(GpuBackend::new(GpuOptions::new().virtual_id(1).id("gpu1")).unwrap())
+    Arc::new(
+        Gpus::new()
+            .open(GpuOptions::new().virtual_id(1).id("gpu1"))
+            .unwrap(),
+    )
 }
 
 fn device(n: usize) -> DeviceId {

@@ -3,14 +3,14 @@
 
 use kovar_core::DType;
 use kovar_core::ops::{Conv2d, Matmul};
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuOptions, Gpus};
 use kovar_testkit::cases::{Case, Form, Place, Target};
 use kovar_testkit::harness::{Operands, Outcome, run_case};
 use kovar_testkit::suite::{Filter, run_tests};
 use kovar_testkit::synthetic::Fill;
 
 fn passes(options: GpuOptions, case: &Case) {
-    let backend = GpuBackend::new(options).unwrap();
+    let backend = Gpus::new().open(options).unwrap();
     let outcome = run_case(&backend, case, Operands::Allocated);
     let name = case.name();
     assert!(
@@ -95,7 +95,9 @@ fn convolutions_in_matrices_agree_with_the_oracle() {
 
 #[test]
 fn products_are_cut_where_operands_exceed_a_binding() {
-    let backend = GpuBackend::new(GpuOptions::new().largest_binding(1280)).unwrap();
+    let backend = Gpus::new()
+        .open(GpuOptions::new().largest_binding(1280))
+        .unwrap();
     for (op, name) in [
         ("gemm", "f32xf32/m=5,n=33,k=97,alpha=1,beta=1,at"),
         ("matmul", "f32xf32/"),

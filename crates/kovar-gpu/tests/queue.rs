@@ -18,11 +18,11 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Binding, Buffer, Kernel, MemoryMap, Program, Segment};
 use kovar_core::ops::UnaryKind;
 use kovar_core::{DType, Graph, StorageId};
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuBackend, GpuOptions, Gpus};
 
 /// A device of a test's own, with rings so small that they fill.
 fn device(virtual_id: u32) -> GpuBackend {
-    GpuBackend::new(options(virtual_id)).unwrap()
+    Gpus::new().open(options(virtual_id)).unwrap()
 }
 
 fn options(virtual_id: u32) -> GpuOptions {
@@ -31,7 +31,7 @@ fn options(virtual_id: u32) -> GpuOptions {
         .upload_chunks(4096, 1024, 2)
 }
 
-/// All bytes of a buffer, behind all work queued before.
+/// All bytes of a buffer, after all work queued before.
 fn read(backend: &dyn Backend, buffer: &Buffer) -> Vec<u8> {
     let mut bytes = vec![0; buffer.len()];
     backend.queue().read_into(buffer, 0, &mut bytes).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kovar_core::backend::Backend;
 use kovar_cpu::simd::SimdLevel;
 use kovar_cpu::{CpuBackend, CpuError, CpuOptions};
-use kovar_gpu::{Features, GpuBackend, GpuError, GpuOptions, adapters};
+use kovar_gpu::{Features, GpuBackend, GpuError, GpuOptions, Gpus};
 
 use crate::cache::cache_folder;
 
@@ -14,7 +14,7 @@ use crate::cache::cache_folder;
 pub const DEVICE_NAMES: &[&str] = &["cpu", "gpu"];
 
 /// Which devices to use, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {
     /// The devices' names, separated by commas, the preferred one first; a device's id is its name.
     /// `cpu`, for one of fewer vector instructions with their level, `cpu:portable`; `gpu0` and so
@@ -26,8 +26,11 @@ pub struct DeviceOptions {
     pub threads: Option<usize>,
     /// The vector instructions of the CPU; its best if not given.
     pub simd: Option<SimdLevel>,
-    /// Features of GPUs that are not to be used.
+    /// Features of GPUs that are not used.
     pub masked_gpu_features: Features,
+    /// The GPUs and the devices that are open on them. Clones of the options share it: a GPU that is
+    /// opened through several of them is one device with one queue.
+    pub gpus: Gpus,
 }
 
 /// Why devices could not be made.
@@ -74,15 +77,15 @@ pub enum DevicesError {
     },
 }
 
-/// The names of all devices of the machine, the CPU first. Nothing is opened.
-pub fn device_names() -> Vec<String> {
-    let gpus = adapters(Features::NONE).into_iter().map(|gpu| gpu.id);
+/// The names of all devices of the machine, the CPU first. No device is opened.
+pub fn device_names(gpus: &Gpus) -> Vec<String> {
+    let gpus = gpus.adapters(Features::NONE).into_iter().map(|gpu| gpu.id);
     std::iter::once("cpu".to_owned()).chain(gpus).collect()
 }
 
 /// The names of devices, with those of a CPU of fewer vector instructions.
-fn known_names() -> Vec<String> {
-    let mut names = device_names();
+fn known_names(gpus: &Gpus) -> Vec<String> {
+    let mut names = device_names(gpus);
     let levels = SimdLevel::available().into_iter();
     names.splice(1..1, levels.map(|level| format!("cpu:{}", level.name())));
     names
@@ -113,7 +116,7 @@ pub fn gpu_of(device: &dyn Backend) -> Option<&GpuBackend> {
 fn device(name: &str, options: &DeviceOptions) -> Result<Arc<dyn Backend>, DevicesError> {
     let unknown = || DevicesError::UnknownDevice {
         name: name.to_owned(),
-        known: known_names(),
+        known: known_names(&options.gpus),
     };
     if let Some(gpu) = gpu_name(name) {
         return Ok(Arc::new(self::gpu(&gpu.id(), gpu, options)?));
@@ -162,7 +165,7 @@ fn gpu_name(full: &str) -> Option<GpuName> {
 }
 
 fn gpu(id: &str, name: GpuName, options: &DeviceOptions) -> Result<GpuBackend, DevicesError> {
-    // Who names a GPU may mean software; hardware has the lower numbers.
+    // The name may be that of a software implementation; hardware has the lower numbers.
     let mut gpu = GpuOptions::new()
         .software()
         .id(id)
@@ -172,14 +175,14 @@ fn gpu(id: &str, name: GpuName, options: &DeviceOptions) -> Result<GpuBackend, D
     if let Some(folder) = cache_folder() {
         gpu = gpu.cache_folder(folder.join("pipelines"));
     }
-    GpuBackend::new(gpu).map_err(|error| match error {
+    options.gpus.open(gpu).map_err(|error| match error {
         GpuError::None { found: 0, .. } => DevicesError::NoGpu {
             name: id.to_owned(),
-            known: known_names(),
+            known: known_names(&options.gpus),
         },
         GpuError::None { .. } => DevicesError::UnknownDevice {
             name: id.to_owned(),
-            known: known_names(),
+            known: known_names(&options.gpus),
         },
         source => DevicesError::Gpu {
             device: id.to_owned(),
@@ -273,7 +276,7 @@ mod tests {
         let buffer = devices[0].alloc(16).unwrap();
         devices[1].queue().write(&buffer, 0, &[1; 16]).unwrap();
         assert!(devices[2].queue().write(&buffer, 0, &[1; 16]).is_err());
-        assert_eq!(device_names()[..2], ["cpu", "gpu0"]);
+        assert_eq!(device_names(&Gpus::new())[..2], ["cpu", "gpu0"]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl DeviceArgs {
             threads: self.threads,
             simd: self.simd,
             masked_gpu_features: self.gpu_features,
+            ..DeviceOptions::default()
         }
     }
 

@@ -50,7 +50,7 @@ use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::{FACTORS, FLOATS};
 use kovar_core::{DType, NodeRef};
 
-use crate::backend::Shared;
+use crate::backend::GpuState;
 use crate::kernel::Dispatch;
 use crate::program::Resolver;
 use crate::seam::Caps;
@@ -138,7 +138,7 @@ pub(crate) fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     (entry.plan)(resolver, node)
 }
 
-fn unsupported(shared: &Shared, reason: Reason) -> DeviceError {
+fn unsupported(shared: &GpuState, reason: Reason) -> DeviceError {
     DeviceError::Unsupported {
         device: shared.info.id.clone(),
         reason,
@@ -146,7 +146,7 @@ fn unsupported(shared: &Shared, reason: Reason) -> DeviceError {
 }
 
 /// The error for a node without a kernel, or with operands that the graph's checks exclude.
-pub(crate) fn no_kernel(shared: &Shared, node: NodeRef<'_>) -> DeviceError {
+pub(crate) fn no_kernel(shared: &GpuState, node: NodeRef<'_>) -> DeviceError {
     unsupported(
         shared,
         Reason::Op {

@@ -1,5 +1,5 @@
-//! Moves of bytes that begin and end anywhere. Graphics APIs copy and clear whole words between
-//! different buffers; small kernels of ours do the rest.
+//! Writes, fills and copies of ranges that begin and end at any byte. Graphics APIs only clear whole
+//! words and copy them between different buffers. Small kernels of ours do the rest.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ static COPY: Kernel = Kernel {
 /// Invocations of a workgroup.
 const WORKGROUP: u32 = 256;
 
-/// The largest part of a range that one dispatch works on.
-const MAX_PART: u64 = 1 << 30;
+/// The largest range that one dispatch processes, in bytes.
+const MAX_RANGE: u64 = 1 << 30;
 
-/// Bytes of a place of parameters, and how many places take turns.
+/// Bytes of a slot of parameters, and the number of slots, which are used in turn.
 const PARAMS_BYTES: u64 = 256;
-const PARAMS_PLACES: u64 = 64;
+const PARAMS_SLOTS: u64 = 64;
 
 const ALL: u32 = u32::MAX;
 
-/// A range of a buffer that ends and begins anywhere.
+/// A byte of a buffer.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub buffer: &'a Arc<dyn Buffer>,
@@ -49,7 +49,7 @@ impl Place<'_> {
     }
 }
 
-/// Bytes before the first whole word, in whole words, and after them.
+/// The numbers of bytes before the whole words of a range, in them, and after them.
 pub(super) fn split(offset: u64, len: u64) -> (u64, u64, u64) {
     let head = (offset.next_multiple_of(4) - offset).min(len);
     let tail = (len - head) % 4;
@@ -62,7 +62,7 @@ fn mask(bytes: Range<u64>) -> u32 {
 }
 
 impl Engine {
-    /// Writes at most three bytes, all within a word.
+    /// Writes at most three bytes, all within one word.
     pub(super) fn patch(
         &self,
         order: &mut Order,
@@ -132,7 +132,7 @@ impl Engine {
         self.patch(order, to, &bytes[..len as usize])
     }
 
-    /// Sets words to `value`, of the first and the last of them only the bits of `masks`.
+    /// Sets words to `value`. Of the first and the last word, only the bits of `masks` change.
     fn fill_words(
         &self,
         order: &mut Order,
@@ -141,10 +141,10 @@ impl Engine {
         value: u32,
         masks: [u32; 2],
     ) -> Result<(), Failure> {
-        let part = self.part() / 4;
+        let most = self.max_range() / 4;
         let mut start = words.start;
         while start < words.end {
-            let end = words.end.min(start + part);
+            let end = words.end.min(start + most);
             let (range, skip) = self.window(start * 4, (end - start) * 4);
             let params = Params::new()
                 .u32((end - start) as u32)
@@ -169,7 +169,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Copies bytes; ranges that overlap are copied as if by way of another buffer.
+    /// Copies bytes. Ranges that overlap are copied as if through another buffer.
     pub(super) fn copy_bytes(
         &self,
         order: &mut Order,
@@ -185,7 +185,8 @@ impl Engine {
             if from.offset == to.offset {
                 return Ok(());
             }
-            // By way of memory at the same position within a word, so that most of it is plain.
+            // Through memory at the same position within a word, so that most words are copied
+            // whole.
             let skew = from.offset % 4;
             let scratch = self
                 .device
@@ -225,22 +226,23 @@ impl Engine {
         mut len: u64,
         same: bool,
     ) -> Result<(), Failure> {
-        let source = match same {
-            true => BindingKind::Write,
-            false => BindingKind::Read,
+        let source = if same {
+            BindingKind::Write
+        } else {
+            BindingKind::Read
         };
         while len > 0 {
-            // Parts end with whole words of the target, so that no word is written twice.
-            let part = len.min(self.part() - to.offset % 4);
-            let (target, at) = self.window(to.offset, part);
-            let (range, skip) = self.window(from.offset, part);
+            // Each copy ends with a whole word of the target, so that no word is written twice.
+            let bytes = len.min(self.max_range() - to.offset % 4);
+            let (target, at) = self.window(to.offset, bytes);
+            let (range, skip) = self.window(from.offset, bytes);
             let skew = to.offset % 4;
-            let words = (skew + part).div_ceil(4);
+            let words = (skew + bytes).div_ceil(4);
             let params = Params::new()
                 .u32(words as u32)
                 .u32((at / 4) as u32)
                 .u32(skew as u32)
-                .u32(part as u32)
+                .u32(bytes as u32)
                 .u32(skip as u32);
             let ranges = [(to.buffer, target), (from.buffer, range)];
             let ranges = ranges.map(|(buffer, bytes)| BufferRange {
@@ -249,28 +251,28 @@ impl Engine {
             });
             let kinds = [BindingKind::Write, source];
             self.dispatch(order, &COPY, &kinds, params, ranges.into(), words)?;
-            (from, to) = (from.skip(part), to.skip(part));
-            len -= part;
+            (from, to) = (from.skip(bytes), to.skip(bytes));
+            len -= bytes;
         }
         Ok(())
     }
 
-    /// Bytes that a dispatch works on at most: a multiple of words, below the binding limit even
-    /// if it begins between aligned places.
-    fn part(&self) -> u64 {
+    /// The largest range that a dispatch processes, in bytes: whole words, below the binding limit
+    /// even if the range does not begin at the binding alignment.
+    fn max_range(&self) -> u64 {
         let caps = self.device.caps();
         let alignment = caps.binding_alignment.max(4);
-        let limit = caps.max_binding_bytes.min(MAX_PART);
+        let limit = caps.max_binding_bytes.min(MAX_RANGE);
         (limit.saturating_sub(2 * alignment) & !3).max(4)
     }
 
-    /// The range to bind for bytes of a buffer, and how far into it they begin.
+    /// The range to bind for bytes of a buffer, and the offset of the bytes in it.
     fn window(&self, offset: u64, len: u64) -> (Range<u64>, u64) {
         let start = offset & !(self.device.caps().binding_alignment.max(4) - 1);
         (start..(offset + len).next_multiple_of(4), offset - start)
     }
 
-    /// Appends a dispatch of an invocation for each of `words`.
+    /// Appends a dispatch with one invocation for each of `words` words.
     fn dispatch(
         &self,
         order: &mut Order,
@@ -295,8 +297,7 @@ impl Engine {
                 bindings,
             )
             .map_err(|error| self.failure(order, what, error))?;
-        let place = self.place_params(order, what, &params)?;
-        let mut all = vec![place];
+        let mut all = vec![self.place_params(order, what, &params)?];
         all.extend(ranges);
         let bindings = self
             .device
@@ -311,7 +312,7 @@ impl Engine {
         self.push(order, what, dispatch)
     }
 
-    /// Appends a copy of parameters to where a kernel reads them.
+    /// Appends a copy of parameters to the next slot.
     fn place_params(
         &self,
         order: &mut Order,
@@ -321,14 +322,14 @@ impl Engine {
         let buffer = match &order.params {
             Some(buffer) => buffer.clone(),
             None => {
-                let bytes = PARAMS_BYTES * PARAMS_PLACES;
+                let bytes = PARAMS_BYTES * PARAMS_SLOTS;
                 let made = self.device.create_buffer(bytes, BufferUse::Uniform);
                 let buffer = made.map_err(|error| self.failure(order, what, error))?;
                 order.params.insert(buffer).clone()
             }
         };
         let offset = order.next_params * PARAMS_BYTES;
-        order.next_params = (order.next_params + 1) % PARAMS_PLACES;
+        order.next_params = (order.next_params + 1) % PARAMS_SLOTS;
         let staged = self.stage(order, params)?;
         let copy = Pending::Copy {
             from: staged.buffer,

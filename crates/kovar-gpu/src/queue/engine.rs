@@ -4,27 +4,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::progress::{Failure, InFlight, Mark, Progress, Told};
+use super::progress::{Failure, InFlight, Mark, Progress, Reported};
 use super::ring::Chunk;
 use crate::pipelines::Pipelines;
 use crate::seam::{BindGroup, Buffer, BufferUse, Command, Device, Pipeline, Recording, SeamError};
 
-/// The memory and the bounds of a queue.
+/// Sizes and limits of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QueueOptions {
-    /// Bytes of an upload chunk, and how many there are at most.
+    /// Bytes of an upload chunk, and the largest number of chunks.
     pub long_chunk: u64,
     pub long_chunks: usize,
-    /// The same of chunks for parameters and short writes.
+    /// The same for chunks of parameters and short writes.
     pub short_chunk: u64,
     pub short_chunks: usize,
     /// Bytes of readback buffers that are kept.
     pub readback: u64,
     /// How long a submission may take before waiting for it fails.
     pub timeout: Duration,
-    /// Nanoseconds that a submission of several dispatches is to stay under.
+    /// The estimated time that a submission of several dispatches stays below, in nanoseconds.
     pub submission_nanoseconds: f64,
-    /// Dispatches of a submission at most.
+    /// The largest number of dispatches in a submission.
     pub submission_dispatches: usize,
     /// Dispatches from which on a program is encoded on several threads.
     pub parallel_dispatches: usize,
@@ -39,7 +39,7 @@ impl Default for QueueOptions {
             short_chunks: 32,
             readback: 32 << 20,
             timeout: Duration::from_secs(120),
-            // System watchdogs end work after 2 s at the soonest.
+            // System watchdogs end work after 2 s at the earliest.
             submission_nanoseconds: 1e8,
             submission_dispatches: 512,
             parallel_dispatches: 2048,
@@ -107,10 +107,10 @@ impl Pending {
     }
 }
 
-/// Commands that wait for more of them before they are submitted.
+/// The number of pending commands from which on they are submitted.
 const MAX_PENDING: usize = 256;
 
-/// What the queue's lock guards.
+/// State under the queue's lock.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub pending: Vec<Pending>,
@@ -119,20 +119,20 @@ pub(super) struct Order {
     pub full: Vec<Chunk>,
     /// Readback buffers that pending commands write.
     pub readbacks: Vec<Arc<dyn Buffer>>,
-    /// The number of the last submission; they count from 1.
+    /// The number of the last submission, counted from 1.
     pub submitted: u64,
-    /// The numbers that end marks are copied from.
+    /// The buffer that end marks are copied from.
     numbers: Option<Arc<dyn Buffer>>,
-    /// Parameters of the kernels that move bytes, and the next of its places.
+    /// Parameters of the kernels that move bytes, and the next free slot.
     pub params: Option<Arc<dyn Buffer>>,
     pub next_params: u64,
-    /// Whether the graphics debugger captures what is submitted.
+    /// Whether a capture of the graphics debugger is running.
     pub capturing: bool,
-    /// Where a launch is cut, kept for its memory.
-    pub parts: Vec<std::ops::Range<usize>>,
+    /// The batches of a launch; kept so that its memory is reused.
+    pub batches: Vec<std::ops::Range<usize>>,
 }
 
-/// What a submission does after the pending commands.
+/// The work of a submission, after the pending commands.
 pub(super) enum Work<'a> {
     Commands(&'a mut dyn Iterator<Item = Command<'a>>),
     Recorded(Box<dyn Recording>),
@@ -148,12 +148,12 @@ pub(crate) struct Engine {
     poller: Option<JoinHandle<()>>,
 }
 
-/// The same command for a shorter life, so that it can stand in a row with others.
+/// The same command with a shorter lifetime, so that it can be chained with others.
 fn shorter<'a, 'b: 'a>(command: Command<'b>) -> Command<'a> {
     command
 }
 
-/// How many numbers end marks take turns with; 0 is what fresh memory holds.
+/// How many different numbers end marks use. None of them is 0, which fresh memory holds.
 const NUMBERS: u64 = 255;
 
 /// An end mark's number.
@@ -169,7 +169,7 @@ impl Engine {
         pipelines: Arc<Pipelines>,
         options: QueueOptions,
     ) -> std::io::Result<Self> {
-        // A software device takes about that much longer than a usual GPU.
+        // A software device takes about 100 times as long as a usual GPU.
         let scale = if device.caps().software { 100.0 } else { 1.0 };
         let progress = Arc::new(Progress::new(scale));
         let poller = progress.poll(device.clone(), options.timeout)?;
@@ -188,8 +188,8 @@ impl Engine {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the queue for a call. A panic in an earlier one left at most commands that are
-    /// submitted with the next ones.
+    /// Takes the queue for a call. After a panic in an earlier call, at most some commands are left
+    /// that are submitted with the next ones.
     pub(super) fn enter(&self) -> Result<MutexGuard<'_, Order>, Failure> {
         let order = self.order();
         match self.device.lost() {
@@ -222,13 +222,13 @@ impl Engine {
         }
         let flushed = self.flush(order, what).map(|_| ());
         if flushed.is_err() {
-            // The caller's, which is told.
+            // The caller gets the error, so its command is not kept.
             order.pending.pop();
         }
         flushed
     }
 
-    /// Submits what is pending; the number of the last submission.
+    /// Submits the pending commands. Returns the number of the last submission.
     pub(super) fn flush(&self, order: &mut Order, what: &'static str) -> Result<u64, Failure> {
         if order.pending.is_empty() {
             return Ok(order.submitted);
@@ -236,9 +236,9 @@ impl Engine {
         self.submit(order, what, Work::Commands(&mut std::iter::empty()), 0.0)
     }
 
-    /// Submits what is pending and `work`, whose time is estimated as so many nanoseconds; the
-    /// submission's number. Where nothing could be recorded, what is pending stays so; where it could
-    /// not be submitted it is gone, and whoever waits for it is told.
+    /// Submits the pending commands and `work`, whose time is estimated as `estimate` nanoseconds.
+    /// Returns the submission's number. If recording fails, the pending commands stay pending; if
+    /// the submission fails, they are dropped, and users that wait for them get the error.
     pub(super) fn submit(
         &self,
         order: &mut Order,
@@ -279,7 +279,7 @@ impl Engine {
                 Ok(order.submitted)
             }
             Err(error) => {
-                // The state of what it would have used is not known.
+                // The state of the memory that it would have used is unknown.
                 order.numbers = None;
                 let mut done = self.progress.lock();
                 for chunk in &chunks {
@@ -336,7 +336,7 @@ impl Engine {
         self.device.submit(recordings)
     }
 
-    /// The numbers, and a mark with the one of them that it is to hold next.
+    /// The buffer of numbers, and a mark with the number that it will hold next.
     fn mark(&self, order: &mut Order) -> Result<(Arc<dyn Buffer>, Mark), SeamError> {
         let (free, rewrite) = {
             let mut done = self.progress.lock();
@@ -363,7 +363,7 @@ impl Engine {
         Ok((numbers, mark))
     }
 
-    /// Makes the numbers, written by a first command.
+    /// Creates the buffer of numbers; a first command writes it.
     fn write_numbers(&self, order: &mut Order) -> Result<Arc<dyn Buffer>, SeamError> {
         let bytes = (NUMBERS + 1) * 4;
         let numbers = self.device.create_buffer(bytes, BufferUse::Storage)?;
@@ -387,20 +387,20 @@ impl Engine {
         Ok(numbers)
     }
 
-    /// The point behind all work queued so far.
+    /// The point after all work queued so far.
     pub(crate) fn fence(&self) -> Result<u64, Failure> {
         let mut order = self.enter()?;
         self.flush(&mut order, "queued work")
     }
 
-    /// A user of the queue, who is told of errors from here on.
-    pub(crate) fn user(&self) -> Told {
+    /// A new user of the queue. It gets the errors from now on.
+    pub(crate) fn user(&self) -> Reported {
         self.progress.user()
     }
 
     /// Waits for the submissions up to `number`, and returns the first error of them.
-    pub(crate) fn wait(&self, number: u64, told: &Told) -> Result<(), Failure> {
-        self.progress.wait(number, told)
+    pub(crate) fn wait(&self, number: u64, reported: &Reported) -> Result<(), Failure> {
+        self.progress.wait(number, reported)
     }
 
     /// Bytes that the upload ring may take.
@@ -420,7 +420,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.progress.stop();
         if let Some(poller) = self.poller.take() {
-            // A panic there has nothing left to spoil.
+            // A panic of the thread has no further effect.
             let _ = poller.join();
         }
     }

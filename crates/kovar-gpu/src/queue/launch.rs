@@ -1,5 +1,5 @@
-//! Launches: a program's dispatches in submissions of bounded time, long ones encoded on several
-//! threads while the first part runs.
+//! Launches: a program's dispatches in submissions of bounded time. Long programs are encoded on
+//! several threads while the first submission runs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,73 +8,79 @@ use std::thread;
 
 use super::engine::{Engine, Order, Pending, Work};
 use super::progress::Failure;
-use crate::program::Step;
+use crate::program::BoundDispatch;
 use crate::seam::{Buffer, Command, Device, MAX_TIMED, Recording, SeamError};
 
 /// Dispatches of the first submission of a program that has several.
 const FIRST_DISPATCHES: usize = 64;
 
-/// Programs from which on the first submission is a short one, in dispatches.
+/// Dispatches from which on a program's first submission is a short one.
 const EARLY_FROM: usize = 4 * FIRST_DISPATCHES;
 
-/// Submissions that may be in flight before the next one waits, where the caller may break off.
+/// The number of submissions that may be in flight in a launch that the caller may break off.
 const AHEAD: u64 = 2;
 
-/// What a launch runs.
+/// The work of a launch.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch<'a> {
-    pub steps: &'a [Step],
-    /// Where the run's scalars go, and they.
+    pub dispatches: &'a [BoundDispatch],
+    /// The buffer of the run's scalars, and their values.
     pub scalars: Option<(&'a Arc<dyn Buffer>, &'a [i32])>,
 }
 
 /// The device time of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
-    pub step: usize,
+    pub dispatch: usize,
     /// Nanoseconds on a clock of the device.
     pub start: u64,
     pub end: u64,
 }
 
-fn command(step: &Step) -> Command<'_> {
+fn command(dispatch: &BoundDispatch) -> Command<'_> {
     Command::Dispatch {
-        pipeline: &step.pipeline,
-        bindings: &step.bindings,
-        workgroups: step.workgroups,
+        pipeline: &dispatch.pipeline,
+        bindings: &dispatch.bindings,
+        workgroups: dispatch.workgroups,
     }
 }
 
-fn estimate(steps: &[Step]) -> f64 {
-    steps.iter().map(|step| step.nanoseconds).sum()
+fn estimate(dispatches: &[BoundDispatch]) -> f64 {
+    dispatches.iter().map(|dispatch| dispatch.nanoseconds).sum()
 }
 
-/// Cuts steps into submissions of at most `dispatches` dispatches, and of several only where
-/// they stay under `nanoseconds`.
-fn cut(steps: &[Step], dispatches: usize, nanoseconds: f64, parts: &mut Vec<Range<usize>>) {
-    parts.clear();
+/// Cuts dispatches into batches, one for each submission: of at most `most` dispatches, and of
+/// several only where their estimated time is below `nanoseconds`.
+fn cut(
+    dispatches: &[BoundDispatch],
+    most: usize,
+    nanoseconds: f64,
+    batches: &mut Vec<Range<usize>>,
+) {
+    batches.clear();
     let mut start = 0;
     let mut time = 0.0;
-    for (at, step) in steps.iter().enumerate() {
-        let early = steps.len() >= EARLY_FROM && parts.is_empty();
-        let most = match early {
-            true => FIRST_DISPATCHES.min(dispatches),
-            false => dispatches,
+    for (at, dispatch) in dispatches.iter().enumerate() {
+        let early = dispatches.len() >= EARLY_FROM && batches.is_empty();
+        let most = if early {
+            FIRST_DISPATCHES.min(most)
+        } else {
+            most
         };
-        if at > start && (at - start >= most || time + step.nanoseconds > nanoseconds) {
-            parts.push(start..at);
+        if at > start && (at - start >= most || time + dispatch.nanoseconds > nanoseconds) {
+            batches.push(start..at);
             (start, time) = (at, 0.0);
         }
-        time += step.nanoseconds;
+        time += dispatch.nanoseconds;
     }
-    if start < steps.len() {
-        parts.push(start..steps.len());
+    if start < dispatches.len() {
+        batches.push(start..dispatches.len());
     }
 }
 
 impl Engine {
-    /// Queues a run. With `go_on`, asks before each submission whether to, and lets few of them
-    /// be in flight; whether all was queued.
+    /// Queues a run. With `go_on`, calls it before each submission, stops once it returns `false`,
+    /// and keeps few submissions in flight. Returns whether all dispatches were queued.
     pub(crate) fn launch(
         &self,
         launch: Launch<'_>,
@@ -83,56 +89,63 @@ impl Engine {
         let mut order = self.enter()?;
         self.place_scalars(&mut order, launch)?;
         let scale = self.progress.lock().scale().max(1e-6);
-        let mut parts = std::mem::take(&mut order.parts);
+        let mut batches = std::mem::take(&mut order.batches);
         let options = &self.options;
         let nanoseconds = options.submission_nanoseconds / scale;
         cut(
-            launch.steps,
+            launch.dispatches,
             options.submission_dispatches,
             nanoseconds,
-            &mut parts,
+            &mut batches,
         );
-        let all = match go_on.is_none() && launch.steps.len() >= options.parallel_dispatches {
-            true => self
-                .launch_parallel(&mut order, launch.steps, &parts)
-                .map(|()| true),
-            false => self.launch_parts(&mut order, launch.steps, &parts, &mut go_on),
+        let long = launch.dispatches.len() >= options.parallel_dispatches;
+        let all = if go_on.is_none() && long {
+            let launched = self.launch_parallel(&mut order, launch.dispatches, &batches);
+            launched.map(|()| true)
+        } else {
+            self.launch_batches(&mut order, launch.dispatches, &batches, &mut go_on)
         };
-        order.parts = parts;
+        order.batches = batches;
         all
     }
 
-    fn launch_parts(
+    fn launch_batches(
         &self,
         order: &mut Order,
-        steps: &[Step],
-        parts: &[Range<usize>],
+        dispatches: &[BoundDispatch],
+        batches: &[Range<usize>],
         go_on: &mut Option<&mut dyn FnMut() -> bool>,
     ) -> Result<bool, Failure> {
-        for part in parts {
+        for batch in batches {
             if let Some(go_on) = go_on {
-                // Waiting shows errors of earlier work too; they stay for whoever waits for it.
-                let behind = order.submitted.saturating_sub(AHEAD);
-                self.progress.wait_and_look(behind)?;
+                // The wait also meets errors of earlier work. They stay for the user that waits for
+                // that work.
+                let earlier = order.submitted.saturating_sub(AHEAD);
+                self.progress.wait_and_look(earlier)?;
                 if !go_on() {
                     return Ok(false);
                 }
             }
-            let steps = &steps[part.clone()];
-            let commands = &mut steps.iter().map(command);
-            self.submit(order, "a launch", Work::Commands(commands), estimate(steps))?;
+            let dispatches = &dispatches[batch.clone()];
+            let commands = &mut dispatches.iter().map(command);
+            self.submit(
+                order,
+                "a launch",
+                Work::Commands(commands),
+                estimate(dispatches),
+            )?;
         }
         Ok(true)
     }
 
-    /// Encodes the parts on several threads, and submits them in order.
+    /// Encodes the batches on several threads and submits them in order.
     fn launch_parallel(
         &self,
         order: &mut Order,
-        steps: &[Step],
-        parts: &[Range<usize>],
+        dispatches: &[BoundDispatch],
+        batches: &[Range<usize>],
     ) -> Result<(), Failure> {
-        let Some((first, _)) = parts.split_first() else {
+        let Some((first, _)) = batches.split_first() else {
             return Ok(());
         };
         let threads = thread::available_parallelism()
@@ -140,39 +153,39 @@ impl Engine {
             .min(4);
         let encoding = Encoding {
             device: self.device.as_ref(),
-            steps,
-            parts,
+            dispatches,
+            batches,
             next: AtomicUsize::new(1),
-            recorded: Mutex::new((0..parts.len()).map(|_| None).collect()),
+            recorded: Mutex::new((0..batches.len()).map(|_| None).collect()),
             changed: Condvar::new(),
         };
         thread::scope(|scope| {
-            for _ in 1..threads.min(parts.len()) {
+            for _ in 1..threads.min(batches.len()) {
                 scope.spawn(|| while encoding.encode_next() {});
             }
-            let now = &steps[first.clone()];
+            let now = &dispatches[first.clone()];
             let commands = &mut now.iter().map(command);
             let mut submitted =
                 self.submit(order, "a launch", Work::Commands(commands), estimate(now));
-            for (at, part) in parts.iter().enumerate().skip(1) {
+            for (at, batch) in batches.iter().enumerate().skip(1) {
                 if submitted.is_err() {
                     break;
                 }
                 submitted = match encoding.take(at) {
                     Ok(recording) => {
-                        let time = estimate(&steps[part.clone()]);
+                        let time = estimate(&dispatches[batch.clone()]);
                         self.submit(order, "a launch", Work::Recorded(recording), time)
                     }
                     Err(error) => Err(self.failure(order, "a launch", error)),
                 };
             }
-            // After a failure, what has not been encoded need not be.
-            encoding.next.store(parts.len(), Ordering::Relaxed);
+            // After a failure, the remaining batches need no encoding.
+            encoding.next.store(batches.len(), Ordering::Relaxed);
             submitted.map(|_| ())
         })
     }
 
-    /// Appends a copy of the scalars to where the program reads them.
+    /// Appends a copy of the scalars to the buffer that the program reads them from.
     fn place_scalars(&self, order: &mut Order, launch: Launch<'_>) -> Result<(), Failure> {
         let Some((to, scalars)) = launch.scalars else {
             return Ok(());
@@ -199,18 +212,20 @@ impl Engine {
     pub(crate) fn launch_timed(&self, launch: Launch<'_>) -> Result<Vec<Timed>, Failure> {
         let mut order = self.enter()?;
         self.place_scalars(&mut order, launch)?;
-        let mut times = Vec::with_capacity(launch.steps.len());
+        let mut times = Vec::with_capacity(launch.dispatches.len());
         let most = MAX_TIMED.min(self.options.submission_dispatches.max(1));
-        for steps in launch.steps.chunks(most) {
+        for dispatches in launch.dispatches.chunks(most) {
             let failed = |error| Failure {
                 number: 0,
                 what: "a timed launch",
                 error,
             };
-            let recorded = self.device.record_timed(&mut steps.iter().map(command));
+            let recorded = self
+                .device
+                .record_timed(&mut dispatches.iter().map(command));
             let (recording, timer) = recorded.map_err(failed)?;
             let work = Work::Recorded(recording);
-            let number = self.submit(&mut order, "a timed launch", work, estimate(steps))?;
+            let number = self.submit(&mut order, "a timed launch", work, estimate(dispatches))?;
             self.progress.wait_and_look(number)?;
             let first = times.len();
             let read = timer.read().map_err(failed)?;
@@ -218,7 +233,7 @@ impl Engine {
                 read.into_iter()
                     .enumerate()
                     .map(|(at, (start, end))| Timed {
-                        step: first + at,
+                        dispatch: first + at,
                         start,
                         end,
                     }),
@@ -227,8 +242,8 @@ impl Engine {
         Ok(times)
     }
 
-    /// Waits for what is queued, then has the graphics debugger that is attached, if one is,
-    /// capture what follows. `false` if it does already.
+    /// Waits for the queued work, then begins a capture of the attached graphics debugger, if there
+    /// is one. Returns `false` if a capture is already running.
     pub(crate) fn start_capture(&self) -> Result<bool, Failure> {
         let mut order = self.enter()?;
         if order.capturing {
@@ -241,7 +256,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Waits for what is queued, and ends the capture whether or not that went well.
+    /// Waits for the queued work and ends the capture, even if the work failed.
     pub(crate) fn stop_capture(&self) -> Result<(), Failure> {
         let mut order = self.order();
         let ended = self
@@ -253,12 +268,12 @@ impl Engine {
     }
 }
 
-/// Parts of a program that threads encode.
+/// Batches of a program that threads encode.
 struct Encoding<'a> {
     device: &'a dyn Device,
-    steps: &'a [Step],
-    parts: &'a [Range<usize>],
-    /// The next part to encode.
+    dispatches: &'a [BoundDispatch],
+    batches: &'a [Range<usize>],
+    /// The next batch to encode.
     next: AtomicUsize,
     recorded: Mutex<Vec<Option<Recorded>>>,
     changed: Condvar,
@@ -267,21 +282,21 @@ struct Encoding<'a> {
 type Recorded = Result<Box<dyn Recording>, SeamError>;
 
 impl Encoding<'_> {
-    /// Encodes the next part; `false` if there is none.
+    /// Encodes the next batch; `false` if there is none.
     fn encode_next(&self) -> bool {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(part) = self.parts.get(at) else {
+        let Some(batch) = self.batches.get(at) else {
             return false;
         };
         let recorded = self
             .device
-            .record(&mut self.steps[part.clone()].iter().map(command));
+            .record(&mut self.dispatches[batch.clone()].iter().map(command));
         self.lock()[at] = Some(recorded);
         self.changed.notify_all();
         true
     }
 
-    /// The recording of a part; encodes others, or waits, until it is there.
+    /// The recording of a batch. Until it is there, encodes other batches or waits.
     fn take(&self, at: usize) -> Recorded {
         loop {
             if let Some(recorded) = self.lock()[at].take() {

@@ -1,9 +1,9 @@
 //! The one in-order queue of a GPU.
 //!
-//! Calls append commands; `engine` gathers them into submissions, `ring` holds the bytes of writes
-//! until the device has them, `bytes` moves what begins or ends within words, and `progress` is
-//! what the poll thread knows. Every submission ends by writing a number that the poll thread
-//! checks, because not every API reports work that failed.
+//! Calls append commands. `engine` gathers them into submissions, `ring` holds the bytes of writes
+//! until the device has read them, `bytes` moves ranges that begin or end within words, and
+//! `progress` holds the poll thread's state. Every submission ends by writing a number, its end
+//! mark, which the poll thread checks, because not every API reports failed work.
 
 mod bytes;
 mod engine;
@@ -21,23 +21,23 @@ use kovar_core::error::DeviceError;
 
 pub(crate) use self::engine::{Engine, QueueOptions};
 pub(crate) use self::launch::Launch;
-pub(crate) use self::progress::{Failure, Told};
+pub(crate) use self::progress::{Failure, Reported};
 use self::transfer::Reading;
-use crate::backend::Shared;
+use crate::backend::GpuState;
 use crate::memory::GpuMemory;
 use crate::profile::DispatchTime;
 use crate::program::GpuProgram;
 
 /// The queue of a GPU as one of its users sees it.
 pub(crate) struct GpuQueue {
-    shared: Arc<Shared>,
-    /// The dispatches of the launches since a profile began, by the device's clock.
+    shared: Arc<GpuState>,
+    /// The timed dispatches since the profile began, on the device's clock.
     profile: Mutex<Option<Vec<DispatchTime>>>,
 }
 
-/// A read on its way.
+/// A read in flight.
 struct Ticket {
-    shared: Arc<Shared>,
+    shared: Arc<GpuState>,
     reading: Reading,
 }
 
@@ -54,63 +54,44 @@ impl ReadTicket for Ticket {
                 requested: len,
             })?;
         bytes.resize(len, 0);
-        let read = reading.finish(&shared.told, &mut bytes);
+        let read = reading.finish(&shared.reported, &mut bytes);
         read.map_err(|failure| shared.failure(failure))?;
         Ok(bytes)
     }
 }
 
 impl GpuQueue {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<GpuState>) -> Self {
         Self {
             shared,
             profile: Mutex::new(None),
         }
     }
 
-    /// Where the dispatches of launches are noted; `None` while launches are not timed.
+    /// The timed dispatches so far; `None` while launches are not timed.
     pub(crate) fn profile(&self) -> MutexGuard<'_, Option<Vec<DispatchTime>>> {
         self.profile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a launch dispatch by dispatch, if launches are timed; whether they are.
+    /// If launches are timed, runs the launch dispatch by dispatch. Returns whether it did.
     fn launch_timed(&self, launch: Launch<'_>) -> Result<bool, DeviceError> {
         let mut profile = self.profile();
         let Some(dispatches) = profile.as_mut() else {
             return Ok(false);
         };
         let timed = self.done(self.shared.engine.launch_timed(launch))?;
-        let times = timed.iter().zip(launch.steps);
-        dispatches.extend(times.map(|(timed, step)| DispatchTime {
-            op: step.op,
-            kernel: step.kernel,
-            node: step.node,
+        let times = timed.iter().zip(launch.dispatches);
+        dispatches.extend(times.map(|(timed, dispatch)| DispatchTime {
+            op: dispatch.op,
+            kernel: dispatch.kernel,
+            node: dispatch.node,
             start: timed.start,
             nanoseconds: timed.end.saturating_sub(timed.start),
         }));
         Ok(true)
     }
 
-    fn check(
-        &self,
-        what: &'static str,
-        memory: &GpuMemory,
-        offset: usize,
-        len: usize,
-    ) -> Result<u64, DeviceError> {
-        if offset.checked_add(len).is_some_and(|end| end <= memory.len) {
-            return Ok(memory.start + offset as u64);
-        }
-        Err(DeviceError::OutOfRange {
-            device: self.shared.info.id.clone(),
-            what,
-            offset,
-            len,
-            buffer_len: memory.len,
-        })
-    }
-
-    /// Memory that is read, and where a checked range begins in its buffer.
+    /// The memory to read, and where the checked range begins in its buffer.
     fn source<'b>(
         &self,
         what: &'static str,
@@ -119,11 +100,11 @@ impl GpuQueue {
         len: usize,
     ) -> Result<(&'b GpuMemory, u64), DeviceError> {
         let memory = self.shared.memory(buffer, what)?;
-        let at = self.check(what, memory, offset, len)?;
-        Ok((memory, at))
+        let range = buffer.range(&self.shared.info.id, what, offset, len)?;
+        Ok((memory, memory.start + range.start as u64))
     }
 
-    /// Memory that is written. Imported memory and weights are read-only.
+    /// The memory to write, likewise. Imported memory and weights are read-only.
     fn target<'b>(
         &self,
         what: &'static str,
@@ -132,10 +113,10 @@ impl GpuQueue {
         len: usize,
     ) -> Result<(&'b GpuMemory, u64), DeviceError> {
         let (memory, at) = self.source(what, buffer, offset, len)?;
-        match memory.writable {
-            true => Ok((memory, at)),
-            false => Err(self.shared.foreign(what)),
+        if !memory.writable {
+            return Err(self.shared.foreign(what));
         }
+        Ok((memory, at))
     }
 
     fn done<T>(&self, done: Result<T, Failure>) -> Result<T, DeviceError> {
@@ -147,7 +128,7 @@ impl GpuQueue {
         self.done(self.shared.engine.read(&memory.buffer, at, len))
     }
 
-    /// What a run of a program of this device needs; its scalars are checked.
+    /// The launch of a program of this device, with checked scalars.
     fn launched<'p>(
         &self,
         program: &'p dyn Program,
@@ -187,7 +168,7 @@ impl Queue for GpuQueue {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         let reading = self.reading(buffer, offset, bytes.len())?;
-        self.done(reading.finish(&self.shared.told, bytes))
+        self.done(reading.finish(&self.shared.reported, bytes))
     }
 
     fn copy(
@@ -247,6 +228,6 @@ impl Queue for GpuQueue {
     }
 
     fn wait(&self, fence: Fence) -> Result<(), DeviceError> {
-        self.done(self.shared.engine.wait(fence.0, &self.shared.told))
+        self.done(self.shared.engine.wait(fence.0, &self.shared.reported))
     }
 }

@@ -11,11 +11,11 @@ use crate::seam::{Buffer, Device, SeamError, Submission};
 /// Errors are remembered up to this many.
 const MAX_FAILURES: usize = 64;
 
-/// A word on the host that a submission writes as its last act.
+/// A word on the host that a submission writes at its end.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub buffer: Arc<dyn Buffer>,
-    /// The number that it was left with.
+    /// The number that it held last.
     pub last: u32,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct InFlight {
     pub number: u64,
     pub submission: Submission,
     pub what: &'static str,
-    /// The mark with the number that it must come to hold.
+    /// The mark with the number that the submission writes.
     pub mark: Mark,
-    /// Upload memory that comes back.
+    /// Upload memory that is free again after it.
     pub chunks: Vec<Chunk>,
     /// Estimated nanoseconds.
     pub estimate: f64,
@@ -42,23 +42,23 @@ pub(crate) struct Failure {
     pub error: SeamError,
 }
 
-/// Which errors a user of the queue was told of: each user is told once.
+/// The errors that were reported to a user of the queue. Each is reported to each user once.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// The errors before this user came.
+pub(crate) struct Reported {
+    /// The number of errors before this user was added.
     before: u64,
     since: Mutex<Vec<u64>>,
 }
 
-impl Told {
-    fn knows(&self, error: u64) -> bool {
+impl Reported {
+    fn contains(&self, error: u64) -> bool {
         error < self.before || self.lock().contains(&error)
     }
 
-    fn note(&self, error: u64) {
+    fn add(&self, error: u64) {
         let mut since = self.lock();
         since.push(error);
-        // What is that old is not remembered either.
+        // Errors that old are no longer kept either.
         if since.len() > 2 * MAX_FAILURES {
             since.drain(..MAX_FAILURES);
         }
@@ -69,30 +69,30 @@ impl Told {
     }
 }
 
-/// What the poll thread and the queue's users share.
+/// State that the poll thread and the queue's users share.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     in_flight: VecDeque<InFlight>,
     /// All submissions up to this number have ended.
     ended: u64,
-    /// The last errors, counted from the first that there was.
+    /// The last errors, numbered from the first one on.
     failures: VecDeque<(u64, Failure)>,
-    /// How many errors there were.
+    /// The number of errors so far.
     failed: u64,
-    /// The last submission that failed when it was to be queued, if it follows all in flight.
+    /// The last submission that could not be queued, if it follows all in flight.
     refused: u64,
     lost: Option<String>,
-    /// How often a submission was found to take too long, and the last of them.
+    /// The number of time-outs of submissions, and the last of them.
     stalls: u64,
     stalled: Option<Failure>,
-    /// Upload chunks that may be filled, by class, mapped.
+    /// Upload chunks that may be filled, by class. They are mapped.
     pub free: [Vec<Chunk>; 2],
     /// Upload chunks that exist, by class.
     pub chunks: [usize; 2],
     pub marks: Vec<Mark>,
-    /// Whether work was lost that may have written what marks are copied from.
+    /// Whether failed work may have overwritten the numbers that marks are copied from.
     pub rewrite: bool,
-    /// Readback buffers that are not in use, unmapped.
+    /// Readback buffers that are not in use. They are unmapped.
     pub readbacks: Vec<Arc<dyn Buffer>>,
     /// Measured time of submissions, as a multiple of the estimate.
     scale: f64,
@@ -108,7 +108,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `scale` is the first guess of measured to estimated time.
+    /// `scale` is the first guess of the measured time as a multiple of the estimate.
     pub fn new(scale: f64) -> Self {
         Self {
             done: Mutex::new(Done {
@@ -123,8 +123,8 @@ impl Progress {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the poll thread of a device, which ends at [`stop`](Self::stop) when no work is in
-    /// flight any more.
+    /// Starts the poll thread of a device. It ends after [`stop`](Self::stop), once no work is in
+    /// flight.
     pub fn poll(
         self: &Arc<Self>,
         device: Arc<dyn Device>,
@@ -142,21 +142,21 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Tells the poll thread of a submission.
+    /// Hands a submission to the poll thread.
     pub fn submitted(&self, work: InFlight) {
         self.lock().in_flight.push_back(work);
         self.changed.notify_all();
     }
 
-    /// A user who is told of the errors from here on.
-    pub fn user(&self) -> Told {
-        Told {
+    /// A new user. It gets the errors from now on.
+    pub fn user(&self) -> Reported {
+        Reported {
             before: self.lock().failed,
             since: Mutex::default(),
         }
     }
 
-    /// Notes a submission that failed before it was queued.
+    /// Records a submission that failed before it was queued.
     pub fn refuse(&self, failure: Failure) {
         let mut done = self.lock();
         done.refused = failure.number;
@@ -168,26 +168,26 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Waits until the submissions up to `number` have ended and returns the first error of them
-    /// that the user was not told of.
-    pub fn wait(&self, number: u64, told: &Told) -> Result<(), Failure> {
-        self.wait_ended(number)?.tell(number, told)
+    /// Waits until the submissions up to `number` have ended. Returns their first error that was
+    /// not yet reported to the user.
+    pub fn wait(&self, number: u64, reported: &Reported) -> Result<(), Failure> {
+        self.wait_ended(number)?.report(number, reported)
     }
 
-    /// Waits as [`wait`](Self::wait) does for what the submission `number` brought to the host,
-    /// and returns an error of that submission even if the user was told.
-    pub fn wait_for_bytes(&self, number: u64, told: &Told) -> Result<(), Failure> {
+    /// Waits like [`wait`](Self::wait) for the bytes that the submission `number` copies to the
+    /// host. Returns an error of that submission even if it was already reported to the user.
+    pub fn wait_for_bytes(&self, number: u64, reported: &Reported) -> Result<(), Failure> {
         let done = self.wait_ended(number)?;
         let own = done.failures.iter().find(|(_, f)| f.number == number);
         if let Some((error, failure)) = own {
-            told.note(*error);
+            reported.add(*error);
             return Err(failure.clone());
         }
-        done.tell(number, told)
+        done.report(number, reported)
     }
 
-    /// Waits as [`wait`](Self::wait) does, and returns an error of the submission `number`, which is
-    /// still to be told.
+    /// Waits like [`wait`](Self::wait). Returns an error of the submission `number`, which does not
+    /// count as reported.
     pub fn wait_and_look(&self, number: u64) -> Result<(), Failure> {
         let done = self.wait_ended(number)?;
         let own = done.failures.iter().find(|(_, f)| f.number == number);
@@ -254,8 +254,8 @@ impl Progress {
             if number != front {
                 (front, began) = (number, Instant::now());
             }
-            // Not in slices: wgpu asserts that no other thread finds the work done just after a wait ran
-            // out of time.
+            // One long wait instead of many short ones: an assertion in wgpu fails if another
+            // thread finds the work done just after a wait times out.
             let left = timeout.saturating_sub(began.elapsed());
             match device.wait(submission, left.max(Duration::from_millis(1))) {
                 Ok(true) => self.end(device, None),
@@ -285,7 +285,7 @@ impl Progress {
         }
     }
 
-    /// Notes that the first submission in flight has ended.
+    /// Records that the first submission in flight has ended.
     fn end(&self, device: &dyn Device, error: Option<SeamError>) {
         let Some(mut work) = self.lock().in_flight.pop_front() else {
             return;
@@ -327,7 +327,7 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Notes that the device is lost; nothing in flight will end.
+    /// Records that the device is lost. No work in flight will end.
     pub fn lose(&self, reason: String) {
         let mut done = self.lock();
         done.lost.get_or_insert(reason);
@@ -359,20 +359,15 @@ impl Done {
         }
     }
 
-    fn untold(&self, number: u64, told: &Told) -> Option<&(u64, Failure)> {
+    /// Reports the first error up to `number` that was not yet reported to the user.
+    fn report(&self, number: u64, reported: &Reported) -> Result<(), Failure> {
         let mut failures = self.failures.iter();
-        failures.find(|(error, failure)| failure.number <= number && !told.knows(*error))
-    }
-
-    /// The first error up to `number` that the user was not told of, told by this.
-    fn tell(&self, number: u64, told: &Told) -> Result<(), Failure> {
-        match self.untold(number, told) {
-            None => Ok(()),
-            Some((error, failure)) => {
-                told.note(*error);
-                Err(failure.clone())
-            }
-        }
+        let unreported =
+            failures.find(|(error, f)| f.number <= number && !reported.contains(*error));
+        unreported.map_or(Ok(()), |(error, failure)| {
+            reported.add(*error);
+            Err(failure.clone())
+        })
     }
 
     /// Measured time of submissions, as a multiple of the estimate.
@@ -381,9 +376,9 @@ impl Done {
     }
 
     fn measure(&mut self, work: &InFlight, now: Instant) {
-        /// Below this, in nanoseconds, waiting itself is most of what is measured.
+        /// Below this many nanoseconds, the wait itself is most of the measured time.
         const SHORTEST: f64 = 200_000.0;
-        /// How much of the scale a measurement replaces.
+        /// The weight of a new measurement in the scale.
         const WEIGHT: f64 = 0.3;
         let began = self
             .last_end

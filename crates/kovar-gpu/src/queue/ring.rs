@@ -1,5 +1,5 @@
-//! The upload ring: host memory that bytes wait in on their way to the device. Chunks are filled
-//! while they are mapped, go with the submission that reads them, and come back when it has ended.
+//! The upload ring: host memory that uploads are staged in. Chunks are filled while they are mapped,
+//! belong to the submission that reads them, and are free again when it has ended.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,29 +8,29 @@ use super::engine::{Engine, Order};
 use super::progress::Failure;
 use crate::seam::{Buffer, BufferUse, SeamError};
 
-/// Chunks for parameters and short writes, and chunks for the rest. A chunk is in use until its
-/// submission has ended, whether it is full or not, so short writes have their own.
+/// Chunks for parameters and short writes, and chunks for longer writes. A chunk is in use until its
+/// submission has ended, even if it is not full, so short writes have chunks of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Short = 0,
     Long = 1,
 }
 
-/// A piece of upload memory.
+/// A buffer of upload memory.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub buffer: Arc<dyn Buffer>,
     pub class: Class,
-    /// Bytes filled, a multiple of [`STEP`].
+    /// Bytes filled, a multiple of [`ALIGN`].
     used: u64,
 }
 
-/// Bytes that a thread copies at least, and how many threads copy at most.
-const MIN_PART: usize = 2 << 20;
+/// The fewest bytes that a thread copies, and the largest number of threads.
+const MIN_THREAD_BYTES: usize = 2 << 20;
 const MAX_THREADS: usize = 8;
 
 /// Positions in a chunk are multiples of this.
-const STEP: u64 = 8;
+const ALIGN: u64 = 8;
 
 impl Chunk {
     pub fn emptied(self) -> Self {
@@ -42,11 +42,11 @@ impl Chunk {
     }
 
     fn room(&self) -> u64 {
-        self.buffer.len() & !(STEP - 1)
+        self.buffer.len() & !(ALIGN - 1)
     }
 }
 
-/// A place in a chunk.
+/// Staged bytes in a chunk.
 pub(super) struct Staged {
     pub buffer: Arc<dyn Buffer>,
     pub offset: u64,
@@ -54,17 +54,18 @@ pub(super) struct Staged {
 }
 
 impl Engine {
-    /// Copies bytes into the ring: all of them if they fit a chunk of short ones, else as many as
-    /// the present chunk takes. Waits only if all chunks are in use.
+    /// Copies bytes into the ring: all of a short write, else as many bytes as the open chunk has room
+    /// for. Waits only if all chunks are in use.
     pub(super) fn stage(&self, order: &mut Order, bytes: &[u8]) -> Result<Staged, Failure> {
         let len = bytes.len() as u64;
-        let class = match len <= self.options.short_chunk / 4 {
-            true => Class::Short,
-            false => Class::Long,
+        let class = if len <= self.options.short_chunk / 4 {
+            Class::Short
+        } else {
+            Class::Long
         };
         let needed = match class {
             Class::Short => len.max(1),
-            Class::Long => STEP,
+            Class::Long => ALIGN,
         };
         let open = order.open[class as usize].take();
         let mut chunk = match open {
@@ -77,7 +78,7 @@ impl Engine {
         let offset = chunk.used;
         let taken = len.min(chunk.room() - offset);
         let put = self.put(&chunk.buffer, offset, &bytes[..taken as usize]);
-        chunk.used = (offset + taken).next_multiple_of(STEP).min(chunk.room());
+        chunk.used = (offset + taken).next_multiple_of(ALIGN).min(chunk.room());
         let staged = Staged {
             buffer: chunk.buffer.clone(),
             offset,
@@ -88,28 +89,28 @@ impl Engine {
         Ok(staged)
     }
 
-    /// Copies bytes into a mapped chunk; many of them on several threads, because the pages of a
-    /// mapped file come in as they are read.
+    /// Copies bytes into a mapped chunk. Long copies use several threads, because the pages of a mapped
+    /// file are loaded as they are read.
     fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError> {
-        let threads = (bytes.len() / MIN_PART).min(MAX_THREADS);
+        let threads = (bytes.len() / MIN_THREAD_BYTES).min(MAX_THREADS);
         let threads = match threads {
             0 | 1 => 1,
             _ => thread::available_parallelism()
                 .map_or(1, usize::from)
                 .min(threads),
         };
-        let part = bytes
+        let share = bytes
             .len()
             .div_ceil(threads)
-            .next_multiple_of(STEP as usize);
-        if bytes.len() <= part {
+            .next_multiple_of(ALIGN as usize);
+        if bytes.len() <= share {
             return self.device.put(buffer, offset, bytes);
         }
-        let parts = bytes.chunks(part).zip((offset..).step_by(part));
+        let shares = bytes.chunks(share).zip((offset..).step_by(share));
         thread::scope(|scope| {
             let device = self.device.as_ref();
-            let puts: Vec<_> = parts
-                .map(|(part, offset)| scope.spawn(move || device.put(buffer, offset, part)))
+            let puts: Vec<_> = shares
+                .map(|(share, offset)| scope.spawn(move || device.put(buffer, offset, share)))
                 .collect();
             let mut all = Ok(());
             for put in puts {
@@ -149,7 +150,7 @@ impl Engine {
                 Err(error) => return Err(self.failure(order, "the upload ring", error)),
             }
         }
-        // The filled ones come back when their submission has ended.
+        // Filled chunks are free again when their submission has ended.
         self.flush(order, "an upload")?;
         self.progress.wait_chunk(class)
     }

@@ -421,7 +421,7 @@ fn end_marks_are_right_after_one_could_not_be_made() {
 }
 
 #[test]
-fn whoever_reads_behind_failed_work_is_told() {
+fn a_read_after_failed_work_gets_its_error() {
     let (null, backend) = device();
     let buffer = backend.alloc_zeroed(16).unwrap();
     let queue = backend.queue();

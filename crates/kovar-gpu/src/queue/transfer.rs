@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use super::bytes::{Place, split};
 use super::engine::{Engine, Pending};
-use super::progress::{Failure, Progress, Told};
+use super::progress::{Failure, Progress, Reported};
 use crate::seam::{Buffer, BufferUse, Device, SeamError};
 
-/// The largest readback buffer.
+/// The largest readback buffer, in bytes.
 const MAX_READBACK: u64 = 64 << 20;
 
-/// The smallest one.
+/// The smallest one, in bytes.
 const MIN_READBACK: u64 = 4 << 10;
 
-/// A part of a read.
-struct Part {
-    readback: Arc<dyn Buffer>,
+/// A range of a read, with the buffer that it is copied to.
+struct Readback {
+    buffer: Arc<dyn Buffer>,
     /// Bytes before the first one asked for.
     skip: u64,
     len: usize,
 }
 
-/// Bytes on their way to the host.
+/// A read in flight.
 pub(crate) struct Reading {
     progress: Arc<Progress>,
     device: Arc<dyn Device>,
     /// Bytes of readback buffers that are kept.
     keep: u64,
     number: u64,
-    parts: Vec<Part>,
+    readbacks: Vec<Readback>,
     pub len: usize,
 }
 
@@ -91,7 +91,7 @@ impl Engine {
         self.copy_bytes(&mut order, place(from), place(to), len)
     }
 
-    /// Begins to bring bytes to the host.
+    /// Queues copies of bytes to the host.
     pub(crate) fn read(
         &self,
         from: &Arc<dyn Buffer>,
@@ -105,31 +105,31 @@ impl Engine {
             error,
         };
         let end = offset + len as u64;
-        let mut parts = Vec::new();
+        let mut readbacks = Vec::new();
         let mut copies = Vec::new();
         let mut at = offset;
         while at < end {
             let start = at & !3;
             let stop = end.next_multiple_of(4).min(start + MAX_READBACK);
-            let readback = self.readback(stop - start).map_err(failed)?;
+            let buffer = self.readback(stop - start).map_err(failed)?;
             copies.push(Pending::Copy {
                 from: from.clone(),
                 from_offset: start,
-                to: readback.clone(),
+                to: buffer.clone(),
                 to_offset: 0,
                 len: stop - start,
             });
-            parts.push(Part {
-                readback,
+            readbacks.push(Readback {
+                buffer,
                 skip: at - start,
                 len: (stop.min(end) - at) as usize,
             });
             at = stop;
         }
-        // All of them at once: a buffer is mapped after the submission that writes it.
-        for (copy, part) in copies.into_iter().zip(&parts) {
+        // All in one submission: the buffers are mapped after the submission that writes them.
+        for (copy, readback) in copies.into_iter().zip(&readbacks) {
             order.pending.push(copy);
-            order.readbacks.push(part.readback.clone());
+            order.readbacks.push(readback.buffer.clone());
         }
         let number = self.flush(&mut order, "a read")?;
         Ok(Reading {
@@ -137,7 +137,7 @@ impl Engine {
             device: self.device.clone(),
             keep: self.options.readback,
             number,
-            parts,
+            readbacks,
             len,
         })
     }
@@ -156,28 +156,29 @@ impl Engine {
 }
 
 impl Reading {
-    /// Waits for the bytes; `into` is as long as was asked for. The user who is told of errors waits.
-    pub(crate) fn finish(self, told: &Told, into: &mut [u8]) -> Result<(), Failure> {
-        self.progress.wait_for_bytes(self.number, told)?;
+    /// Waits for the bytes. `into` has the length of the read; errors are reported to the user of
+    /// `reported`.
+    pub(crate) fn finish(self, reported: &Reported, into: &mut [u8]) -> Result<(), Failure> {
+        self.progress.wait_for_bytes(self.number, reported)?;
         let failed = |error| Failure {
             number: self.number,
             what: "a read",
             error,
         };
         let mut rest = into;
-        for part in &self.parts {
-            let (bytes, after) = rest.split_at_mut(part.len.min(rest.len()));
+        for readback in &self.readbacks {
+            let (bytes, after) = rest.split_at_mut(readback.len.min(rest.len()));
             self.device
-                .get(&part.readback, part.skip, bytes)
+                .get(&readback.buffer, readback.skip, bytes)
                 .map_err(failed)?;
             rest = after;
         }
-        for part in self.parts {
-            self.device.unmap(&part.readback).map_err(failed)?;
+        for Readback { buffer, .. } in self.readbacks {
+            self.device.unmap(&buffer).map_err(failed)?;
             let mut done = self.progress.lock();
             let kept: u64 = done.readbacks.iter().map(|kept| kept.len()).sum();
-            if kept + part.readback.len() <= self.keep {
-                done.readbacks.push(part.readback);
+            if kept + buffer.len() <= self.keep {
+                done.readbacks.push(buffer);
             }
         }
         Ok(())

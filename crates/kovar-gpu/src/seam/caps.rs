@@ -1,15 +1,15 @@
-//! What a device is and can do.
+//! Properties and limits of a device.
 
 use crate::kernel::Features;
 
-/// What a device is and can do.
+/// Properties and limits of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Caps {
     /// The product's name.
     pub name: String,
     /// The API and the driver with its version.
     pub driver: String,
-    /// What kernels may use.
+    /// Features that kernels may use.
     pub features: Features,
     /// The fewest and the most invocations of a subgroup; 0 without [`Features::SUBGROUPS`].
     pub subgroup_sizes: (u32, u32),
@@ -29,18 +29,18 @@ pub(crate) struct Caps {
     pub workgroup_bytes: u32,
     /// Whether the host and the device share their memory.
     pub unified_memory: bool,
-    /// Memory of the device in bytes, if it can be known.
+    /// Memory of the device in bytes, if it is known.
     pub memory_bytes: Option<u64>,
     /// Whether the time of a dispatch can be measured on the device.
     pub timestamps: bool,
     /// Whether the device can read the host's own pages.
     pub imports_host: bool,
-    /// A software implementation on the CPU.
+    /// Whether it is a software implementation on the CPU.
     pub software: bool,
 }
 
 impl Caps {
-    /// What is left without `masked`.
+    /// The caps without the features `masked`.
     pub(crate) fn without(mut self, masked: Features) -> Self {
         self.features = self.features.without(masked);
         if masked.contains(Features::SUBGROUPS) {
@@ -54,7 +54,7 @@ impl Caps {
 }
 
 impl Caps {
-    /// With the cooperative matrices that kernels know, which invocations emulate.
+    /// The caps with all cooperative matrices that kernels support, emulated by invocations.
     pub(crate) fn emulating_matrices(mut self) -> Self {
         self.features = self.features.without(Features::MATRICES);
         self.matrices = vec![MatrixShape::SINGLE, MatrixShape::HALF];
@@ -76,7 +76,7 @@ pub enum MatrixElement {
     U32,
 }
 
-/// A cooperative product C += A B that a subgroup does at once.
+/// A cooperative product C += A B of a subgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixShape {
     /// Rows of A and C.
@@ -108,11 +108,11 @@ impl MatrixShape {
     }
 }
 
-/// What the platform says of a device's memory at the moment.
+/// The memory budget that the platform reports for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
-    /// Bytes that this process may take in all.
+    /// Bytes that this process may use in total.
     pub budget: u64,
-    /// Bytes that it has taken.
+    /// Bytes that it uses.
     pub used: u64,
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::kernel::Features;
 
-/// A device whose caps lack features; everything else is the device's own, so that users who mask
+/// A device whose caps lack features. All calls go to the device itself, so that users who mask
 /// different features share it and its one queue.
 #[derive(Debug)]
 pub(crate) struct Masked {
@@ -25,13 +25,13 @@ impl Masked {
         Self { device, caps }
     }
 
-    /// A device that binds no more than `bytes` at once.
+    /// The device with bindings of at most `bytes` bytes.
     pub(crate) fn with_largest_binding(mut self, bytes: u64) -> Self {
         self.caps.max_binding_bytes = self.caps.max_binding_bytes.min(bytes);
         self
     }
 
-    /// The device with matrices that invocations emulate.
+    /// The device with cooperative matrices that invocations emulate.
     pub(crate) fn emulating_matrices(mut self) -> Self {
         self.caps = self.caps.emulating_matrices();
         self
@@ -76,11 +76,8 @@ impl Device for Masked {
         // The first holds the parameters, which are uniforms.
         let lengths = ranges.iter().skip(1).map(|range| &range.bytes);
         let longest = lengths.map(|bytes| bytes.end - bytes.start).max();
-        if let Some(len) = longest.filter(|&len| len > limit) {
-            return Err(SeamError::Invalid {
-                what: "a bind group".to_owned(),
-                message: format!("a binding of {len} bytes exceeds the limit of {limit}"),
-            });
+        if let Some(bytes) = longest.filter(|&bytes| bytes > limit) {
+            return Err(SeamError::BindingTooLarge { bytes, limit });
         }
         self.device.create_bind_group(pipeline, ranges)
     }

@@ -1,5 +1,5 @@
-//! The seam between this crate and a graphics API: buffers, kernels, recorded commands and
-//! submissions. Everything else in the crate knows a GPU only through it.
+//! The seam between this crate and a graphics API: buffers, pipelines, recorded commands and
+//! submissions. The rest of the crate uses a GPU only through it.
 
 mod caps;
 mod masked;
@@ -18,17 +18,43 @@ use kovar_core::HostBytes;
 pub(crate) use self::caps::Caps;
 pub use self::caps::{MatrixElement, MatrixShape, MemoryBudget};
 pub(crate) use self::masked::Masked;
-pub(crate) use self::wgpu::{Adapter, AdapterKey, adapters};
+pub(crate) use self::wgpu::{Adapter, AdapterKey, Instance};
 
-/// Why the API refused or failed.
+/// Why a call of the seam failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum SeamError {
     #[error("out of memory allocating {bytes} bytes")]
     OutOfMemory { bytes: u64 },
     #[error("device lost: {reason}")]
     Lost { reason: String },
+    /// The graphics API or its driver refused a call.
     #[error("{what}: {message}")]
-    Invalid { what: String, message: String },
+    Driver { what: String, message: String },
+    /// A buffer, pipeline or recording of another device.
+    #[error("the {what} belongs to another device")]
+    Foreign { what: &'static str },
+    /// A binding larger than the device allows.
+    #[error("a binding of {bytes} bytes exceeds the limit of {limit}")]
+    BindingTooLarge { bytes: u64, limit: u64 },
+    /// More dispatches than one recording can time.
+    #[error("more than {MAX_TIMED} dispatches in a timed recording")]
+    TooManyTimed,
+    /// A kernel without a source file.
+    #[error("kernel {entry} has no source file `{file}`")]
+    NoSource {
+        entry: &'static str,
+        file: &'static str,
+    },
+    /// A dispatch whose operands do not match the kernel's bindings.
+    #[error("kernel {entry} takes {expected} operands, the dispatch has {found}")]
+    Operands {
+        entry: &'static str,
+        expected: usize,
+        found: usize,
+    },
+    /// The API's compiler panicked.
+    #[error("the compiler of a pipeline panicked")]
+    CompilerPanicked,
     #[error("no end within {seconds} s")]
     TimedOut { seconds: f64 },
     #[error("the work ended without its end mark")]
@@ -44,19 +70,20 @@ pub(crate) enum BufferUse {
     Uniform,
     /// Run-time scalars, which kernels read as storage or as uniforms.
     Scalars,
-    /// Host memory on its way to the device. It begins mapped.
+    /// Host memory that uploads are copied from. It starts out mapped.
     Upload,
-    /// Device memory on its way to the host.
+    /// Host memory that downloads are copied to.
     Readback,
 }
 
-/// Memory of a device. The last clone to go frees it, once the work that uses it is done.
+/// Memory of a device. It is freed when the last clone is dropped and the work that uses it is
+/// done.
 pub(crate) trait Buffer: Any + Send + Sync + fmt::Debug {
     fn len(&self) -> u64;
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A kernel made ready.
+/// A compiled kernel.
 pub(crate) trait Pipeline: Any + Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
 }
@@ -78,7 +105,7 @@ pub(crate) trait Timer: Send {
     fn read(&self) -> Result<Vec<(u64, u64)>, SeamError>;
 }
 
-/// A recording and what will know its times.
+/// A recording and the timer that will have its times.
 pub(crate) type TimedRecording = (Box<dyn Recording>, Box<dyn Timer>);
 
 /// How a pipeline uses a binding.
@@ -89,7 +116,7 @@ pub(crate) enum BindingKind {
     Write,
 }
 
-/// A pipeline to be made.
+/// A pipeline to create.
 #[derive(Debug)]
 pub(crate) struct PipelineSpec<'a> {
     /// The WGSL text.
@@ -100,14 +127,14 @@ pub(crate) struct PipelineSpec<'a> {
     pub bindings: &'a [BindingKind],
 }
 
-/// A range of a buffer to be bound.
+/// A range of a buffer to bind.
 #[derive(Clone, Debug)]
 pub(crate) struct BufferRange {
     pub buffer: Arc<dyn Buffer>,
     pub bytes: Range<u64>,
 }
 
-/// A command to be recorded. Offsets and lengths are multiples of 4 bytes.
+/// A command to record. Offsets and lengths are multiples of 4 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Command<'a> {
     Dispatch {
@@ -148,24 +175,24 @@ pub(crate) struct Imported {
 pub(crate) trait Device: Send + Sync + fmt::Debug {
     fn caps(&self) -> &Caps;
 
-    /// What the platform says of the memory, if it says anything.
+    /// The memory budget that the platform reports, if it reports one.
     fn memory_budget(&self) -> Option<MemoryBudget>;
 
-    /// Why the device stopped working, if it has. All calls fail from then on.
+    /// Why the device was lost, if it was. All calls fail from then on.
     fn lost(&self) -> Option<String>;
 
     /// A buffer of `bytes` bytes, rounded up to whole words, of unspecified content.
     fn create_buffer(&self, bytes: u64, usage: BufferUse) -> Result<Arc<dyn Buffer>, SeamError>;
 
-    /// Makes the host's own pages readable as a storage buffer; `None` where it can't be done.
+    /// Makes the host's own pages readable as a storage buffer; `None` where that is impossible.
     fn import(&self, bytes: &HostBytes) -> Option<Imported>;
 
     fn create_pipeline(&self, spec: &PipelineSpec<'_>) -> Result<Arc<dyn Pipeline>, SeamError>;
 
-    /// Keeps the pipelines made so far for the next process, where that is possible.
+    /// Saves the pipelines created so far for the next process, where that is possible.
     fn save_pipelines(&self);
 
-    /// The ranges by binding number.
+    /// Binds the ranges, which are in the order of the binding numbers.
     fn create_bind_group(
         &self,
         pipeline: &Arc<dyn Pipeline>,
@@ -183,15 +210,15 @@ pub(crate) trait Device: Send + Sync + fmt::Debug {
         commands: &mut dyn Iterator<Item = Command<'_>>,
     ) -> Result<TimedRecording, SeamError>;
 
-    /// Queues recordings, in their order, behind all that was submitted before.
+    /// Queues recordings, in their order, after all earlier submissions.
     fn submit(&self, recordings: Vec<Box<dyn Recording>>) -> Result<Submission, SeamError>;
 
     /// Waits until a submission and all before it have ended; `false` if they have not within
     /// `timeout`.
     fn wait(&self, submission: Submission, timeout: Duration) -> Result<bool, SeamError>;
 
-    /// Asks for an upload or readback buffer to be mapped. It is once the last submission made
-    /// before has been waited for.
+    /// Requests that an upload or readback buffer be mapped. It is mapped once the last submission
+    /// before this call has been waited for.
     fn map(&self, buffer: &Arc<dyn Buffer>) -> Result<(), SeamError>;
 
     /// Gives a mapped buffer back to the device.
@@ -200,15 +227,15 @@ pub(crate) trait Device: Send + Sync + fmt::Debug {
     /// Writes a mapped upload buffer. The offset is a multiple of 8 bytes.
     fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError>;
 
-    /// Reads a mapped readback buffer from any offset on.
+    /// Reads a mapped readback buffer, from any offset.
     fn get(&self, buffer: &Arc<dyn Buffer>, offset: u64, into: &mut [u8]) -> Result<(), SeamError>;
 
-    /// Begins or ends a capture of the graphics debugger that is attached, if one is.
+    /// Begins or ends a capture of the attached graphics debugger, if there is one.
     fn capture(&self, on: bool);
 
-    /// Gives the device up, as if it were lost.
+    /// Destroys the device, as if it were lost.
     fn destroy(&self);
 }
 
-/// The most dispatches of one timed recording.
+/// The largest number of dispatches in one timed recording.
 pub(crate) const MAX_TIMED: usize = 1024;

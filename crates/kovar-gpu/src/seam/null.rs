@@ -1,5 +1,5 @@
-//! A device without a GPU, for tests: its memory is the host's, of all kernels it runs only those
-//! that move bytes, and it fails on demand. It holds its users to the seam's rules.
+//! A device without a GPU, for tests. Its memory is the host's. It runs only the kernels that move
+//! bytes, fails on demand, and checks that its users keep the seam's rules.
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::kernel::Features;
 
-/// A pipeline that was asked for.
+/// A pipeline that was requested.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Asked {
     pub entry: String,
@@ -41,7 +41,7 @@ struct State {
     ended: u64,
     /// How many submissions may end.
     released: u64,
-    /// Buffers to be mapped when so many submissions have ended.
+    /// Buffers to map, each with the number of submissions that must have ended.
     maps: Vec<(u64, Arc<NullBuffer>)>,
     /// The entry points of the kernels of each submission.
     log: Vec<Vec<String>>,
@@ -135,7 +135,7 @@ fn bytes(buffer: &Arc<dyn Buffer>) -> MutexGuard<'_, Vec<u8>> {
 }
 
 fn invalid(message: &str) -> SeamError {
-    SeamError::Invalid {
+    SeamError::Driver {
         what: "the null device".to_owned(),
         message: message.to_owned(),
     }
@@ -269,16 +269,17 @@ impl Null {
         self.state.lock().unwrap()
     }
 
-    /// Lets no submission end from here on, or all.
+    /// From now on, holds all submissions back or lets them end.
     pub(crate) fn hold(&self, hold: bool) {
         let mut state = self.state();
-        state.released = match hold {
-            true => state.ended + state.queued.len() as u64,
-            false => u64::MAX,
+        state.released = if hold {
+            state.ended + state.queued.len() as u64
+        } else {
+            u64::MAX
         };
     }
 
-    /// Loses the work of the next submission.
+    /// Makes the next submission end without its work.
     pub(crate) fn forget_next(&self) {
         let mut state = self.state();
         state.forgotten = Some(state.ended + state.queued.len() as u64);
@@ -293,7 +294,7 @@ impl Null {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// The pipelines that were asked for.
+    /// The pipelines that were requested.
     pub(crate) fn asked(&self) -> BTreeSet<Asked> {
         self.state().asked.clone()
     }
@@ -409,9 +410,11 @@ impl Device for Null {
         commands: &mut dyn Iterator<Item = Command<'_>>,
     ) -> Result<Box<dyn Recording>, SeamError> {
         self.state().check_lost()?;
-        let whole = |positions: &[u64]| match positions.iter().all(|p| p.is_multiple_of(4)) {
-            true => Ok(()),
-            false => Err(invalid("a part of a word")),
+        let whole = |positions: &[u64]| {
+            let whole = positions.iter().all(|p| p.is_multiple_of(4));
+            whole
+                .then_some(())
+                .ok_or_else(|| invalid("a part of a word"))
         };
         let mut owned = Vec::new();
         for command in commands {
@@ -528,10 +531,10 @@ impl Device for Null {
     }
 
     fn unmap(&self, buffer: &Arc<dyn Buffer>) -> Result<(), SeamError> {
-        match null(buffer).mapped.swap(false, Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err(invalid("not mapped")),
-        }
+        let was_mapped = null(buffer).mapped.swap(false, Ordering::Relaxed);
+        was_mapped
+            .then_some(())
+            .ok_or_else(|| invalid("not mapped"))
     }
 
     fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, from: &[u8]) -> Result<(), SeamError> {

@@ -2,7 +2,7 @@
 
 use kovar_core::backend::Backend;
 use kovar_core::error::DeviceError;
-use kovar_gpu::{GpuBackend, GpuError, GpuOptions};
+use kovar_gpu::{GpuError, GpuOptions, Gpus};
 
 use super::{device, negations, options, read};
 
@@ -24,8 +24,9 @@ fn memory_that_no_device_has_is_an_error_with_its_size() {
 
 #[test]
 fn a_lost_device_is_typed_and_sticky_and_another_can_be_opened() {
-    let backend = device(6);
-    let other = device(7);
+    let gpus = Gpus::new();
+    let backend = gpus.open(options(6)).unwrap();
+    let other = gpus.open(options(7)).unwrap();
     let buffer = backend.alloc_zeroed(4096).unwrap();
     let program = negations(&backend, &buffer, 0, 1024, 1);
     let queue = backend.queue();
@@ -46,8 +47,8 @@ fn a_lost_device_is_typed_and_sticky_and_another_can_be_opened() {
     is_lost(backend.alloc(16).map(|_| ()));
     let buffer = other.alloc_zeroed(64).unwrap();
     assert_eq!(read(&other, &buffer), [0; 64]);
-    // Whoever opens the GPU next gets a device that works.
-    let again = device(6);
+    // Opening the GPU again gives a device that works.
+    let again = gpus.open(options(6)).unwrap();
     let buffer = again.alloc_zeroed(64).unwrap();
     assert_eq!(read(&again, &buffer), [0; 64]);
 }
@@ -70,7 +71,7 @@ fn memory_and_programs_of_another_device_are_refused() {
 
 #[test]
 fn a_gpu_that_the_machine_lacks_is_an_error_with_their_number() {
-    let error = GpuBackend::new(GpuOptions::new().index(1000)).unwrap_err();
+    let error = Gpus::new().open(GpuOptions::new().index(1000)).unwrap_err();
     assert!(matches!(error, GpuError::None { index: 1000, found } if found > 0));
-    assert!(GpuBackend::new(options(5)).is_ok());
+    assert!(Gpus::new().open(options(5)).is_ok());
 }

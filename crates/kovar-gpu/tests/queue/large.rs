@@ -2,7 +2,7 @@
 
 use kovar_core::backend::Backend;
 
-use kovar_gpu::{GpuBackend, GpuOptions};
+use kovar_gpu::{GpuOptions, Gpus};
 
 use super::device;
 
@@ -44,7 +44,7 @@ fn fills_and_copies_cover_more_than_a_binding() {
 #[test]
 fn reads_and_writes_cover_more_than_the_rings() {
     // With the usual rings of 64 MiB, and readback buffers of as much at most.
-    let backend = GpuBackend::new(GpuOptions::new().virtual_id(15)).unwrap();
+    let backend = Gpus::new().open(GpuOptions::new().virtual_id(15)).unwrap();
     let len = (70 << 20) + 5;
     let buffer = backend.alloc_zeroed(len + 8).unwrap();
     let bytes: Vec<u8> = (0..len).map(|i| (i ^ (i >> 9)) as u8).collect();

@@ -3,7 +3,7 @@
 use kovar_core::backend::{Backend, Segment};
 use kovar_core::ops::UnaryKind;
 use kovar_core::{DType, Graph};
-use kovar_gpu::{GpuBackend, Profile};
+use kovar_gpu::{Gpus, Profile};
 
 use super::{bind, device, negate, negations, options, read};
 
@@ -46,7 +46,9 @@ fn long_programs_are_cut_and_encoded_on_several_threads() {
     // Cut often, and in parallel.
     for parallel in [10, usize::MAX] {
         let id = if parallel == 10 { 10 } else { 11 };
-        let backend = GpuBackend::new(options(id).submissions(7, parallel)).unwrap();
+        let backend = Gpus::new()
+            .open(options(id).submissions(7, parallel))
+            .unwrap();
         let (buffer, mut expected) = filled(&backend);
         for times in [1, 7, 8, 301] {
             let program = negations(&backend, &buffer, 0, 1024, times);
@@ -61,7 +63,9 @@ fn long_programs_are_cut_and_encoded_on_several_threads() {
 
 #[test]
 fn a_run_that_is_broken_off_leaves_the_device_usable() {
-    let backend = GpuBackend::new(options(12).submissions(5, usize::MAX)).unwrap();
+    let backend = Gpus::new()
+        .open(options(12).submissions(5, usize::MAX))
+        .unwrap();
     let (buffer, _) = filled(&backend);
     let program = negations(&backend, &buffer, 0, 1024, 100);
     let mut asked = 0;
@@ -134,7 +138,7 @@ fn compiled_pipelines_are_kept_where_the_api_can() {
     let folder = tempfile::tempdir().unwrap();
     let run = |id| {
         let options = options(id).cache_folder(folder.path());
-        let backend = GpuBackend::new(options).unwrap();
+        let backend = Gpus::new().open(options).unwrap();
         let (buffer, mut expected) = filled(&backend);
         let program = negations(&backend, &buffer, 0, 1024, 1);
         backend.queue().launch(program.as_ref(), &[]).unwrap();

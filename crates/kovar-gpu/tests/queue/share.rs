@@ -1,15 +1,19 @@
-//! One device for all who use a GPU.
+//! One device for all users of a GPU.
 
 use kovar_core::backend::Backend;
-use kovar_gpu::{FeatureState, Features, GpuBackend, adapters};
+use kovar_gpu::{FeatureState, Features, Gpus};
 
-use super::{device, options, read};
+use super::{options, read};
 
 #[test]
-fn whoever_opens_a_gpu_gets_the_same_device() {
-    let one = device(8);
-    let same = GpuBackend::new(options(8).id("mine").masked(Features::ALL)).unwrap();
-    let other = device(9);
+fn a_gpu_that_is_opened_again_is_the_same_device() {
+    let gpus = Gpus::new();
+    let one = gpus.open(options(8)).unwrap();
+    let same = gpus
+        .clone()
+        .open(options(8).id("mine").masked(Features::ALL))
+        .unwrap();
+    let other = gpus.open(options(9)).unwrap();
     let buffer = one.alloc_zeroed(64).unwrap();
     // Its memory and the order of its queue are shared, its id and features are not.
     same.queue().write(&buffer, 3, &[7; 5]).unwrap();
@@ -21,8 +25,8 @@ fn whoever_opens_a_gpu_gets_the_same_device() {
 }
 
 #[test]
-fn adapters_tell_what_they_can_and_why_not() {
-    let all = adapters(Features::NONE);
+fn adapters_list_their_features_and_why_others_are_off() {
+    let all = Gpus::new().adapters(Features::NONE);
     assert!(!all.is_empty());
     for (index, adapter) in all.iter().enumerate() {
         assert_eq!(
@@ -36,7 +40,9 @@ fn adapters_tell_what_they_can_and_why_not() {
         assert!(on("matrices") || adapter.matrices.is_empty());
         assert!(adapter.memory_bytes.is_none_or(|bytes| bytes > 0));
     }
-    let masked = GpuBackend::new(options(8).masked(Features::SUBGROUPS)).unwrap();
+    let masked = Gpus::new()
+        .open(options(8).masked(Features::SUBGROUPS))
+        .unwrap();
     let info = masked.adapter_info().unwrap();
     let (name, state) = info.features[0];
     assert_eq!(name, "subgroups");

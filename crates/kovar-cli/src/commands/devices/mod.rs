@@ -3,7 +3,7 @@ mod gpu;
 use std::process::ExitCode;
 
 use clap::Args;
-use kovar::gpu::{AdapterInfo, adapters};
+use kovar::gpu::AdapterInfo;
 use kovar::runtime::{DeviceRates, LinkRates, Rates};
 use kovar::{Backend, DeviceKind, DeviceOptions, DevicesError, device_names, gpu_of};
 use serde::Serialize;
@@ -88,10 +88,10 @@ impl Devices {
 
     /// All devices of the machine, including those that cannot be opened.
     fn all(&self, options: &DeviceOptions) -> anyhow::Result<Vec<Device>> {
-        let adapters = adapters(options.masked_gpu_features);
+        let adapters = options.gpus.adapters(options.masked_gpu_features);
         let only_software = adapters.iter().all(|info| Gpu::from(info).is_software());
         let mut devices = Vec::new();
-        for name in device_names() {
+        for name in device_names(&options.gpus) {
             let mut device = adapters
                 .iter()
                 .find(|info| info.id == name)

@@ -1,10 +1,10 @@
-//! wgpu's pipeline cache in a file of the user's cache folder.
+//! wgpu's pipeline cache, saved in a file of the user's cache folder.
 
 use std::fs;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
-/// Compiled pipelines that another process may use again.
+/// Compiled pipelines that other processes can reuse.
 #[derive(Debug)]
 pub(super) struct PipelineCache {
     pub(super) cache: ::wgpu::PipelineCache,
@@ -25,8 +25,8 @@ impl PipelineCache {
         let path = folder.join(format!("{key}_{driver:016x}"));
         let data = fs::read(&path).ok();
         let scope = device.push_error_scope(::wgpu::ErrorFilter::Validation);
-        // SAFETY: the file's name is that of this driver, and only `save` writes it, with what
-        // the driver gave. wgpu checks its header, and drivers check their own.
+        // SAFETY: the file's name identifies this driver, and only `save` writes the file, with data
+        // from the driver. wgpu checks its header, and drivers check their own.
         let cache = unsafe {
             device.create_pipeline_cache(&::wgpu::PipelineCacheDescriptor {
                 label: Some("kovar"),
@@ -54,7 +54,7 @@ impl PipelineCache {
             .and_then(|()| fs::write(&part, &data))
             .and_then(|()| fs::rename(&part, &self.path));
         if written.is_err() {
-            // The half-written part, if there is one.
+            // The half-written file, if there is one.
             let _ = fs::remove_file(&part);
         }
     }

@@ -26,7 +26,7 @@ pub(super) struct WgpuDevice {
     /// Nanoseconds of a timestamp's tick.
     pub(super) period: f32,
     pub(super) submissions: Mutex<Submissions>,
-    /// The first error that no scope caught.
+    /// The first error outside all error scopes.
     pub(super) errors: Arc<Mutex<Option<String>>>,
     /// Why the device was lost, if it was.
     pub(super) lost: Arc<Mutex<Option<String>>>,
@@ -91,11 +91,8 @@ impl Recording for WgpuRecording {
     }
 }
 
-fn foreign(what: &str) -> SeamError {
-    SeamError::Invalid {
-        what: what.to_owned(),
-        message: "a handle of another device".to_owned(),
-    }
+fn foreign(what: &'static str) -> SeamError {
+    SeamError::Foreign { what }
 }
 
 fn ours(buffer: &Arc<dyn Buffer>) -> Result<&::wgpu::Buffer, SeamError> {
@@ -113,7 +110,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls wgpu where it panics if the device is lost.
+/// Calls wgpu, which may panic if the device is lost, and returns a panic as an error.
 fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, SeamError> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text = panic
@@ -124,8 +121,8 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, SeamError> {
     })
 }
 
-/// What wgpu asserts of a wait whose time ran out just before another thread's submission found
-/// all work done. Nothing is wrong with the device, and the callbacks that are lost do nothing.
+/// The assertion that fails in wgpu when a wait times out just before another thread's submission
+/// finds all work done. The device still works, and the callbacks that are lost do nothing.
 const OVERTAKEN: &str = "If the queue is empty, the current submission index";
 
 /// Polls; `false` at a time-out.
@@ -151,7 +148,7 @@ pub(super) fn bytes_of(slice: &::wgpu::BufferSlice<'_>, into: &mut [u8]) -> Resu
 }
 
 impl WgpuDevice {
-    /// Runs `make` and returns what wgpu has to say about it as an error.
+    /// Runs `make` and returns the errors that wgpu reports of it.
     pub(super) fn scoped<T>(
         &self,
         what: &str,
@@ -173,7 +170,7 @@ impl WgpuDevice {
             return Err(SeamError::OutOfMemory { bytes });
         }
         match invalid.or(broken) {
-            Some(error) => Err(SeamError::Invalid {
+            Some(error) => Err(SeamError::Driver {
                 what: what.to_owned(),
                 message: error.to_string(),
             }),
@@ -235,10 +232,7 @@ fn encode_timed(
         }
         let first = 2 * timestamps.count;
         if timestamps.count as usize == MAX_TIMED {
-            return Err(SeamError::Invalid {
-                what: "a timed recording".to_owned(),
-                message: format!("more than {MAX_TIMED} dispatches"),
-            });
+            return Err(SeamError::TooManyTimed);
         }
         timestamps.count += 1;
         let mut pass = encoder.begin_compute_pass(&::wgpu::ComputePassDescriptor {
@@ -316,7 +310,7 @@ impl Device for WgpuDevice {
             BufferUse::Upload => Usages::MAP_WRITE | Usages::COPY_SRC,
             BufferUse::Readback => Usages::MAP_READ | Usages::COPY_DST,
         };
-        // Larger ones are errors of use to wgpu, and panics if they are to be mapped.
+        // wgpu reports larger buffers as validation errors, and panics if they are to be mapped.
         if bytes > self.caps.max_buffer_bytes & !3 {
             return Err(SeamError::OutOfMemory { bytes });
         }
@@ -375,8 +369,8 @@ impl Device for WgpuDevice {
         let what = format!("kernel {}", spec.entry);
         let label = Some(spec.entry);
         let (pipeline, layout) = self.scoped(&what, 0, || {
-            // SAFETY: our kernels stay within their operands' windows, which bind groups cover,
-            // end all their loops, and do not divide by 0.
+            // SAFETY: our kernels stay within their operands' windows, which the bind groups
+            // cover. All their loops end, and they do not divide by 0.
             let module = unsafe {
                 self.device.create_shader_module_trusted(
                     ::wgpu::ShaderModuleDescriptor {
@@ -519,7 +513,7 @@ impl Device for WgpuDevice {
             }
         }
         match locked(&self.errors).take() {
-            Some(message) => Err(SeamError::Invalid {
+            Some(message) => Err(SeamError::Driver {
                 what: "work in flight".to_owned(),
                 message,
             }),
@@ -533,7 +527,7 @@ impl Device for WgpuDevice {
             true => ::wgpu::MapMode::Write,
             false => ::wgpu::MapMode::Read,
         };
-        // Whether it worked shows when the range is taken.
+        // A failure is reported when the mapped range is requested.
         self.scoped("mapping a buffer", 0, || {
             buffer.slice(..).map_async(mode, |_| {});
         })
@@ -575,7 +569,7 @@ impl Device for WgpuDevice {
     }
 
     fn capture(&self, on: bool) {
-        // SAFETY: the queue begins no capture within another, and ends only what it began.
+        // SAFETY: the queue begins no capture within another, and ends only captures that it began.
         unsafe {
             match on {
                 true => self.device.start_graphics_debugger_capture(),
@@ -586,7 +580,7 @@ impl Device for WgpuDevice {
 
     fn destroy(&self) {
         self.device.destroy();
-        // The callback may come late or, without work in flight, at the next poll only.
+        // The callback may come late; without work in flight it comes only at the next poll.
         locked(&self.lost).get_or_insert_with(|| "destroyed".to_owned());
     }
 }
@@ -606,7 +600,8 @@ mod tests {
 
     #[test]
     fn waits_whose_time_runs_out_as_the_work_ends_do_not_lose_the_device() {
-        let (_, adapter) = super::super::adapters()
+        let (_, adapter) = super::super::Instance::new()
+            .adapters()
             .pop()
             .expect("the tests need a Vulkan driver, at least a software one");
         let device = adapter

@@ -7,14 +7,14 @@ use block2::RcBlock;
 use kovar_core::HostBytes;
 use objc2_metal::{MTLDevice as _, MTLResourceOptions};
 
-/// The largest page of Apple's systems: memory is mapped in pages of this size or a part of it
-/// that is a whole number of pages.
+/// The largest page size of Apple's systems. Smaller page sizes divide it.
 const PAGE: usize = 16 << 10;
 
-/// Elements of all dtypes are at multiples of their sizes if the first one is at one of this.
+/// If the first element lies at a multiple of this, elements of any dtype lie at multiples of their
+/// size.
 const ELEMENT_ALIGNMENT: usize = 16;
 
-/// Importing needs nothing besides the device.
+/// Imports need nothing besides the device.
 #[derive(Debug)]
 pub(in crate::seam) struct Importer;
 
@@ -33,7 +33,7 @@ pub(super) fn open(
 }
 
 impl Importer {
-    /// A buffer of the pages around `bytes` and where they begin in it; `None` if the driver
+    /// A buffer of the pages around `bytes`, and the offset of `bytes` in it; `None` if the driver
     /// refuses.
     pub(super) fn import(
         &self,
@@ -50,12 +50,12 @@ impl Importer {
         }
         let pages = NonNull::new((address - start) as *mut c_void)?;
         let kept = bytes.clone();
-        // Metal drops the block, and so the bytes, with the buffer.
+        // Metal drops the block, and with it the bytes, together with the buffer.
         let release = RcBlock::new(move |_: NonNull<c_void>, _: usize| {
             let _ = &kept;
         });
-        // SAFETY: the pages hold bytes that the block keeps mapped; the device only reads them.
-        // The buffer goes to wgpu with its size and usages, initialised.
+        // SAFETY: the pages hold bytes that the block keeps mapped. The device only reads them. wgpu
+        // gets the buffer with its own size and usages, initialised.
         unsafe {
             let hal = device.as_hal::<::wgpu::hal::api::Metal>()?;
             let raw = hal

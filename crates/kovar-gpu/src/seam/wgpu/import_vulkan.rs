@@ -9,24 +9,24 @@ const EXTENSION: &CStr = ash::ext::external_memory_host::NAME;
 const HANDLE: vk::ExternalMemoryHandleTypeFlags =
     vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
 
-/// Memory is mapped in pages of at least this size, so that whole ones may be imported around
-/// any bytes.
+/// Memory is mapped in pages of at least this size, so whole pages around any bytes can be imported.
 const PAGE: u64 = 4096;
 
-/// Elements of all dtypes are at multiples of their sizes if the first one is at one of this.
+/// If the first element lies at a multiple of this, elements of any dtype lie at multiples of their
+/// size.
 const ELEMENT_ALIGNMENT: u64 = 16;
 
-/// What importing needs besides the device.
+/// What imports need besides the device.
 pub(in crate::seam) struct Importer {
     extension: ash::ext::external_memory_host::Device,
-    /// Pointers and sizes are multiples of this.
+    /// Pointers and sizes must be multiples of this.
     alignment: u64,
 }
 
 /// Whether the driver lists the extension.
 pub(super) fn offered(adapter: &::wgpu::Adapter) -> bool {
-    // A discrete GPU reads the host's pages over its bus, so it is given copies. Besides, NVIDIA's driver
-    // (580.159) refuses pages of mapped files, and after that all larger allocations.
+    // A discrete GPU would read the host's pages over its bus, so it gets copies. Moreover, NVIDIA's
+    // driver (580.159) refuses pages of mapped files and then all larger allocations.
     let shares_memory = matches!(
         adapter.get_info().device_type,
         ::wgpu::DeviceType::IntegratedGpu | ::wgpu::DeviceType::Cpu
@@ -65,7 +65,7 @@ pub(super) fn open(
                 &descriptor.required_limits,
                 &descriptor.memory_hints,
                 Some(Box::new(|device| {
-                    // The extension that it needs is part of Vulkan 1.1.
+                    // The extension that this one depends on is part of Vulkan 1.1.
                     device.extensions.push(EXTENSION);
                 })),
             )
@@ -81,7 +81,7 @@ pub(super) fn open(
     }
 }
 
-/// What goes when wgpu is done with an imported buffer.
+/// Freed when wgpu no longer uses an imported buffer.
 struct Release {
     device: ash::Device,
     buffer: vk::Buffer,
@@ -91,8 +91,8 @@ struct Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        // SAFETY: both are of this device and were made for this value alone; it goes when no
-        // work uses the buffer any more, and while the device lives.
+        // SAFETY: both belong to this device and were created for this value alone. It is dropped
+        // when no work uses the buffer any more, while the device is alive.
         unsafe {
             self.device.destroy_buffer(self.buffer, None);
             self.device.free_memory(self.memory, None);
@@ -101,7 +101,7 @@ impl Drop for Release {
 }
 
 impl Importer {
-    /// A buffer of the pages around `bytes` and where they begin in it; `None` if the driver
+    /// A buffer of the pages around `bytes`, and the offset of `bytes` in it; `None` if the driver
     /// refuses.
     pub(super) fn import(
         &self,
@@ -119,9 +119,9 @@ impl Importer {
             return None;
         }
         let pointer = (address - start) as *mut c_void;
-        // SAFETY: the pages hold bytes that live as long as `Release`, so they stay mapped; the
-        // device only reads them, as the buffer's usages say. The buffer goes to wgpu with its
-        // size and usages, initialised.
+        // SAFETY: the pages hold bytes that live as long as `Release`, so they stay mapped. The
+        // device only reads them, as the buffer's usages say. wgpu gets the buffer with its own size
+        // and usages, initialised.
         unsafe {
             let hal = device.as_hal::<::wgpu::hal::api::Vulkan>()?;
             let raw = hal.raw_device();

@@ -1,11 +1,11 @@
-//! What the platform says of a GPU's memory.
+//! The memory of a GPU as the platform reports it.
 
 use crate::seam::MemoryBudget;
 
 /// The memory of an adapter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heaps {
-    /// Bytes of the device's own memory, or of what it may use of the host's.
+    /// Bytes of the device's own memory, or of the host memory that it may use.
     pub bytes: Option<u64>,
     pub budget: Option<MemoryBudget>,
     /// Whether the host and the device share all memory.
@@ -39,17 +39,15 @@ fn vulkan(adapter: &::wgpu::Adapter) -> Option<Heaps> {
     if has_budget {
         properties = properties.push_next(&mut budget);
     }
-    // SAFETY: the physical device is of this instance, which wgpu keeps, and instances of wgpu
-    // have Vulkan 1.1 or the extension that brings this call where they list memory budgets.
+    // SAFETY: the physical device belongs to this instance, which wgpu keeps alive. Where instances
+    // of wgpu list memory budgets, they have Vulkan 1.1 or the extension with this call.
     unsafe {
         let instance = hal.shared_instance().raw_instance();
-        match has_budget {
-            true => instance
-                .get_physical_device_memory_properties2(hal.raw_physical_device(), &mut properties),
-            false => {
-                properties.memory_properties =
-                    instance.get_physical_device_memory_properties(hal.raw_physical_device());
-            }
+        let device = hal.raw_physical_device();
+        if has_budget {
+            instance.get_physical_device_memory_properties2(device, &mut properties);
+        } else {
+            properties.memory_properties = instance.get_physical_device_memory_properties(device);
         }
     }
     let memory = properties.memory_properties;

@@ -13,8 +13,6 @@ mod import;
 #[path = "import_vulkan.rs"]
 mod import;
 
-use std::sync::OnceLock;
-
 use ::wgpu::{Backend, Backends, DeviceType};
 
 use super::caps::{MatrixElement, MatrixShape, MemoryBudget};
@@ -24,7 +22,7 @@ use crate::kernel::Features;
 #[derive(Clone, Debug)]
 pub(crate) struct Adapter(pub(super) ::wgpu::Adapter);
 
-/// What tells the machine's GPUs apart within a process.
+/// What identifies a GPU of the machine within a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdapterKey {
     backend: Backend,
@@ -32,30 +30,35 @@ pub(crate) struct AdapterKey {
     device: u32,
     bus: String,
     name: String,
-    /// Its number among those of which the rest is equal.
+    /// Its number among GPUs whose other fields are equal.
     number: usize,
 }
 
-/// The one instance of the process: drivers are loaded once.
-fn instance() -> &'static ::wgpu::Instance {
-    static INSTANCE: OnceLock<::wgpu::Instance> = OnceLock::new();
-    INSTANCE.get_or_init(|| {
-        ::wgpu::Instance::new(::wgpu::InstanceDescriptor {
-            backends: BACKENDS,
-            ..::wgpu::InstanceDescriptor::new_without_display_handle()
-        })
-    })
-}
+/// The loaded drivers.
+#[derive(Debug)]
+pub(crate) struct Instance(::wgpu::Instance);
 
 const BACKENDS: Backends = Backends::VULKAN
     .union(Backends::METAL)
     .union(Backends::DX12);
 
-/// The GPUs of the machine with what tells them apart, hardware before software. A GPU that
-/// several APIs reach is listed once.
-pub(crate) fn adapters() -> Vec<(AdapterKey, Adapter)> {
-    let mut found = pollster::block_on(instance().enumerate_adapters(BACKENDS));
-    // Vulkan has what DirectX lacks here: cooperative matrices and host memory.
+impl Instance {
+    pub(crate) fn new() -> Self {
+        Self(::wgpu::Instance::new(::wgpu::InstanceDescriptor {
+            backends: BACKENDS,
+            ..::wgpu::InstanceDescriptor::new_without_display_handle()
+        }))
+    }
+
+    /// The GPUs of the machine with their keys, hardware before software. A GPU that several APIs
+    /// offer is listed once.
+    pub(crate) fn adapters(&self) -> Vec<(AdapterKey, Adapter)> {
+        list(pollster::block_on(self.0.enumerate_adapters(BACKENDS)))
+    }
+}
+
+fn list(mut found: Vec<::wgpu::Adapter>) -> Vec<(AdapterKey, Adapter)> {
+    // Vulkan before DirectX, which has neither cooperative matrices nor imported host memory here.
     let rank = |adapter: &::wgpu::Adapter| {
         let info = adapter.get_info();
         let software = info.device_type == DeviceType::Cpu;
@@ -65,7 +68,7 @@ pub(crate) fn adapters() -> Vec<(AdapterKey, Adapter)> {
     let mut listed: Vec<(AdapterKey, Adapter)> = Vec::new();
     for adapter in found {
         let info = adapter.get_info();
-        // Another API, or another driver of the same API, of a GPU that is listed.
+        // The same GPU through another API or another driver.
         let known = listed.iter().any(|(key, _)| {
             let same = (key.vendor, key.device) == (info.vendor, info.device);
             let bus = &info.device_pci_bus_id;
@@ -90,7 +93,7 @@ pub(crate) fn adapters() -> Vec<(AdapterKey, Adapter)> {
     listed
 }
 
-/// The features of the device and wgpu's names of them.
+/// Our features and wgpu's.
 const FEATURES: [(Features, ::wgpu::Features); 3] = [
     (Features::SUBGROUPS, ::wgpu::Features::SUBGROUP),
     (Features::F16, ::wgpu::Features::SHADER_F16),
@@ -101,12 +104,12 @@ const FEATURES: [(Features, ::wgpu::Features); 3] = [
 ];
 
 impl Adapter {
-    /// A software implementation on the CPU.
+    /// Whether it is a software implementation on the CPU.
     pub(crate) fn software(&self) -> bool {
         self.0.get_info().device_type == DeviceType::Cpu
     }
 
-    /// What kind of device the driver says it is.
+    /// The kind of device that the driver reports.
     pub(crate) fn kind(&self) -> &'static str {
         match self.0.get_info().device_type {
             DeviceType::DiscreteGpu => "discrete",
@@ -117,7 +120,7 @@ impl Adapter {
         }
     }
 
-    /// What its device will be and can do, with all features.
+    /// The properties and limits of its device, with all features.
     pub(crate) fn caps(&self) -> super::Caps {
         let info = self.0.get_info();
         let limits = self.0.limits();
@@ -155,11 +158,11 @@ impl Adapter {
             imports_host: import::offered(&self.0),
             software: info.device_type == DeviceType::Cpu,
         };
-        // What the driver does not offer is gone as if it were masked.
+        // Features that the driver does not offer are treated like masked ones.
         caps.without(Features::ALL.without(features))
     }
 
-    /// What the platform says of the memory at the moment.
+    /// The present memory budget, where the platform reports one.
     pub(crate) fn memory_budget(&self) -> Option<MemoryBudget> {
         memory::heaps(&self.0).budget
     }

@@ -9,7 +9,7 @@ use super::{Adapter, FEATURES, import};
 use crate::seam::{Device, SeamError};
 
 impl Adapter {
-    /// Opens the device with all its features. Pipelines are kept in `cache`, a folder.
+    /// Opens the device with all its features. Compiled pipelines are saved in the folder `cache`.
     pub(crate) fn open(&self, cache: Option<&Path>) -> Result<Arc<dyn Device>, SeamError> {
         use ::wgpu::Features as Theirs;
         let offered = self.0.features();
@@ -28,11 +28,11 @@ impl Adapter {
             memory_hints: ::wgpu::MemoryHints::Performance,
             trace: ::wgpu::Trace::Off,
         };
-        let failed = |message| SeamError::Invalid {
+        let failed = |message| SeamError::Driver {
             what: "opening the device".to_owned(),
             message,
         };
-        // A driver that lists the extension and refuses it is opened without.
+        // A driver may list the extension and refuse it; the device is then opened without it.
         let (importer, (device, queue)) = match import::open(&self.0, &descriptor) {
             Some((importer, opened)) => (Some(importer), opened),
             None => {
@@ -50,9 +50,12 @@ impl Adapter {
         let called = lost.clone();
         device.set_device_lost_callback(move |reason, message| {
             let mut lost = called.lock().unwrap_or_else(PoisonError::into_inner);
-            lost.get_or_insert_with(|| match message.is_empty() {
-                true => format!("{reason:?}"),
-                false => message,
+            lost.get_or_insert_with(|| {
+                if message.is_empty() {
+                    format!("{reason:?}")
+                } else {
+                    message
+                }
             });
         });
         let cache = cache

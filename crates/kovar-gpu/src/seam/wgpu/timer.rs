@@ -3,7 +3,7 @@
 use super::device::{WgpuDevice, bytes_of};
 use crate::seam::{MAX_TIMED, SeamError, Timer};
 
-/// Two queries for each dispatch, and where their results come to.
+/// Two queries for each dispatch, and the buffers of their results.
 pub(super) struct Timestamps {
     pub(super) queries: ::wgpu::QuerySet,
     pub(super) resolved: ::wgpu::Buffer,
@@ -39,7 +39,7 @@ impl Timestamps {
         })
     }
 
-    /// Records that the results be brought to the host.
+    /// Records copies of the results to the host.
     pub(super) fn resolve(&self, encoder: &mut ::wgpu::CommandEncoder) {
         if self.count == 0 {
             return;
@@ -50,7 +50,7 @@ impl Timestamps {
     }
 }
 
-/// Timestamps whose recording has been handed out.
+/// Timestamps of a finished recording.
 pub(super) struct WgpuTimer {
     pub(super) timestamps: Timestamps,
     pub(super) device: ::wgpu::Device,
