@@ -101,7 +101,7 @@ fn yarn_takes_its_original_context_as_a_whole_number() {
 fn more_blocks_than_tensors_are_refused_at_once() {
     assert_eq!(
         error(&[("llama.block_count", (1u32 << 20).into())]),
-        "metadata `llama.block_count` is 1048576: the file has fewer tensors than that"
+        "metadata `llama.block_count` is 1048576: the file has fewer tensors than blocks"
     );
 }
 

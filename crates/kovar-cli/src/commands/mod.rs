@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
-/// Runs AI models on your own machine.
+/// Run AI models on your own machine.
 ///
 /// kovar reads GGUF files, like llama.cpp, and Hugging Face folders, and runs the models on the
 /// CPU, or on GPUs and the CPU together (--device). A small story model is embedded in the program,

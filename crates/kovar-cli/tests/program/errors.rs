@@ -101,7 +101,7 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
             &["generate", "--repeat-last-n", "-1", "a"],
             "--repeat-last-n",
         ),
-        (&["generate", "-s", "-2", "a"], "-1 for a new one"),
+        (&["generate", "-s", "-2", "a"], "-1 for a new seed"),
         (&["generate", "--stop", r"\d", "a"], "--stop"),
         (&["logits", "--ids", "-1"], "`-1` is not a token id"),
         (&["logits", "--ids", "1", "--top", "0"], "--top"),

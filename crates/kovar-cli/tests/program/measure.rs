@@ -34,7 +34,7 @@ fn test_ops_compares_an_operation_with_the_reference() {
     let ops = cpu["ops"].as_array().unwrap();
     assert!(ops.iter().all(|op| (0.0..=1.0).contains(&share(op))));
     let text = kovar(&["test-ops", "--op", "scale", "--simd", "portable"]).ok();
-    assert!(text.contains("of a limit"), "{text}");
+    assert!(text.contains("share of limit"), "{text}");
     assert!(text.contains("0 failed"), "{text}");
 }
 

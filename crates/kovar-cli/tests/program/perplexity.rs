@@ -28,7 +28,7 @@ fn the_perplexity_of_a_file_is_reported_with_the_scored_tokens() {
 #[test]
 fn a_short_text_on_stdin_is_scored_as_one_chunk() {
     let run = kovar_with_stdin(&["perplexity", "-f", "-"], b"Once upon a time, there was");
-    assert!(run.stderr.contains("taken as one"), "{}", run.stderr);
+    assert!(run.stderr.contains("scored as one"), "{}", run.stderr);
     assert!(run.ok().starts_with("perplexity "));
     let message = kovar_with_stdin(&["perplexity", "-f", "-"], b"a").failed(1);
     assert!(message.contains("too few tokens"), "{message}");

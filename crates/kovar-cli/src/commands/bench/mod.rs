@@ -51,8 +51,9 @@ pub struct Bench {
           allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     repeats: u32,
 
-    /// Show the time of each operation and kernel on the GPUs, by their own clocks. Writes the
-    /// individual kernels to FILE as a Chrome trace, for chrome://tracing and ui.perfetto.dev.
+    /// Show the time of each operation and kernel on the GPUs, by their own clocks. With FILE, also
+    /// write the individual kernels there as a Chrome trace, for chrome://tracing and
+    /// ui.perfetto.dev.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     profile: Option<Option<PathBuf>>,
 

@@ -15,11 +15,11 @@ use crate::{format, output};
 /// List the devices of this machine.
 ///
 /// Shows the names for --device and, for each device, its memory and driver; for a CPU, its threads
-/// and the vector instructions in use; for a GPU, its limits, the features that its kernels use,
-/// the reasons for those that they do not, and its kinds of transfers. -t, --simd and
-/// --gpu-features apply as in other commands. The speed of each device is measured on the first
-/// call, which takes about a second, and cached; it decides how several devices share work.
-/// Software GPUs are only measured if --device names them.
+/// and the vector instructions in use; for a GPU, its limits, its features with the reason for each
+/// that is off, and its kinds of transfers. -t, --simd and --gpu-features apply as in other
+/// commands. The speed of each device is measured on the first call, which takes about a second,
+/// and cached; it decides how several devices share work. Software GPUs are only measured if
+/// --device names them.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
