@@ -365,6 +365,6 @@ fn a_model_whose_end_is_ignored_never_writes_its_end_token() {
     assert_ne!(report["finish_reason"], "end");
     let made = ids(&report["tokens"]);
     assert!(made.len() > ids(&ended["tokens"]).len());
-    // The story model ends texts with its tokens 0 to 2.
-    assert!(made.iter().all(|&id| id > 2), "{made:?}");
+    // Token 0 is the only end token of the story model.
+    assert!(!made.contains(&0), "{made:?}");
 }
