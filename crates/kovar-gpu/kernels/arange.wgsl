@@ -1,15 +1,16 @@
-// y[i] = start + i step, exactly in integers of 96 bits, then rounded if y is of floats.
+// y[i] = start + i step, computed exactly in integers of 96 bits and then rounded if y has floats.
 
-import package::shared::bits::put_bits;
-import package::shared::grid::flat_workgroup;
+import package::shared::bits::{SPLIT, put_bits};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::number::{encode_float, number_of, Number, TYPE_F32};
 import package::shared::wide::{add_wide, funnel, mul_wide};
 
 struct Params {
-    // The first element and the difference of neighbours, of two's complement, the lowest word first.
+    // The first element and the difference of neighbours, in two's complement, the lowest word
+    // first.
     start: vec4<u32>,
     step: vec4<u32>,
-    // Elements, the offset and the stride of y, and the exponent of the integers' unit.
+    // The elements, the offset and the stride of y, and the exponent of the unit of the integers.
     shape: vec4<u32>,
 }
 
@@ -17,9 +18,6 @@ struct Params {
 
 // 1 for F32, 0 for integers.
 override FLOAT: u32 = 0u;
-// 1 for elements of two words, which are written one by one.
-override SPLIT: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 // a + i b
 fn progressed(a: vec4<u32>, b: vec4<u32>, i: u32) -> vec3<u32> {
@@ -28,7 +26,7 @@ fn progressed(a: vec4<u32>, b: vec4<u32>, i: u32) -> vec3<u32> {
     return vec3<u32>(low.x, middle.x, b.z * i + a.z + middle.y);
 }
 
-// `number 2^exponent`, of which the last bit stands for what a mantissa of 64 bits leaves out.
+// `number 2^exponent` with a mantissa of 64 bits. Its last bit is set if lower bits are dropped.
 fn as_number(number: vec3<u32>, exponent: i32) -> Number {
     let negative = number.z >= 0x80000000u;
     var magnitude = number;
@@ -65,5 +63,6 @@ fn arange(
     if FLOAT == 1u {
         words.x = encode_float(as_number(value, bitcast<i32>(params.shape.w)), TYPE_F32);
     }
-    put_bits(((params.shape.y + i * params.shape.z) << SPLIT) | half, select(words.x, words.y, half == 1u));
+    let place = ((params.shape.y + i * params.shape.z) << SPLIT) | half;
+    put_bits(place, select(words.x, words.y, half == 1u));
 }

@@ -1,11 +1,13 @@
-// The index of the greatest element of each row, the least of equal ones; or of each chunk of each
-// row, with the element's key.
+// The index of the greatest element of each row, the lowest index of equal ones. Long rows take two
+// dispatches: the first writes the greatest key of each chunk and its index, the second merges
+// these.
 
 import package::shared::a::{a, a_at};
 import package::shared::grid::flat_workgroup;
 import package::shared::order::order_key;
-import package::shared::reduce::{best_of_lanes, better, enter_subgroups};
-import package::shared::rows::{Rows, part_of};
+import package::shared::reduce::{best_of_lanes, better};
+import package::shared::rows::{Rows, chunk_of};
+import package::shared::subgroups::enter_subgroups;
 import package::shared::view::{View, position};
 
 struct Params {
@@ -17,7 +19,7 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> indices: array<u32>;
 
-// Whether `a` holds pairs of a key and an index, left of chunks.
+// 1 if `a` holds the chunks' pairs of a key and an index.
 override MERGES: u32 = 0u;
 
 @compute @workgroup_size(256)
@@ -31,11 +33,11 @@ fn argmax(
 ) {
     @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
     let rows = params.rows;
-    let part = part_of(rows, flat_workgroup(workgroup, workgroups), lane);
-    let start = position(params.a, part.at);
+    let chunk = chunk_of(rows, flat_workgroup(workgroup, workgroups), lane);
+    let start = position(params.a, chunk.at);
     let stride = params.a.strides.w;
     var own = vec2<u32>(0u, 0xffffffffu);
-    for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
+    for (var i = chunk.first + chunk.lane; i < chunk.last; i += chunk.lanes) {
         let at = start + i * stride;
         if MERGES == 0u {
             own = better(own, vec2<u32>(order_key(a_at(at)), i));
@@ -44,12 +46,12 @@ fn argmax(
         }
     }
     let all = best_of_lanes(lane, rows.log2_lanes, own);
-    if part.inside && part.lane == 0u {
+    if chunk.inside && chunk.lane == 0u {
         if rows.chunks == 1u {
-            indices[position(params.out, part.at)] = all.y;
+            indices[position(params.out, chunk.at)] = all.y;
         } else {
-            indices[2u * part.number] = all.x;
-            indices[2u * part.number + 1u] = all.y;
+            indices[2u * chunk.index] = all.x;
+            indices[2u * chunk.index + 1u] = all.y;
         }
     }
 }

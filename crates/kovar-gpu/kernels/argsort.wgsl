@@ -1,6 +1,7 @@
-// Indices in the order of the elements of each row: bitonic sorts (Batcher 1968) of pairs of a key
-// and an index. As no two pairs are equal, the order is stable. A workgroup sorts blocks, several
-// where they are short; blocks of long rows go on to further dispatches as pairs.
+// Indices in the order of the elements of each row, by bitonic sorts (Batcher 1968) of pairs of a
+// key and an index. No two pairs are equal, so the order is stable. A workgroup sorts one block, or
+// several short ones. Further dispatches merge the blocks of long rows, which are passed on as
+// pairs.
 
 import package::shared::a::{a, a_at};
 import package::shared::grid::flat_workgroup;
@@ -12,20 +13,21 @@ struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // The first row here, and how many.
+    // The first row of the dispatch, and the number of its rows.
     first_row: u32,
     rows: u32,
-    // The base-2 logarithm of the elements of a block, 11 at most, and of all blocks of a workgroup.
+    // The base-2 logarithms of the elements of a block, at most 11, and of all blocks of a
+    // workgroup.
     log2_block: u32,
     log2_group: u32,
     // The blocks of a row.
     blocks: u32,
-    // The stages to run, powers of two: runs of the last come out sorted.
+    // The stages to run, powers of two. The last one gives sorted runs of its length.
     first_stage: u32,
     last_stage: u32,
-    // The largest stage of the rows; runs of lesser ones alternate in direction.
+    // The largest stage of the rows. Runs of smaller stages alternate in direction.
     row_stage: u32,
-    // Pairs that are kept of each block, or indices of each row.
+    // The number of pairs kept of each block, or of indices of each row.
     keep: u32,
     descending: u32,
 }
@@ -38,7 +40,7 @@ override FROM_PAIRS: u32 = 0u;
 // Whether the results are pairs.
 override TO_PAIRS: u32 = 0u;
 
-// Comes after every element.
+// A pair that comes after every element.
 const NOTHING = vec2<u32>(0xffffffffu, 0xffffffffu);
 
 var<workgroup> pairs: array<vec2<u32>, 2048>;
@@ -119,9 +121,9 @@ fn argsort(
     }
 }
 
-// A step of a stage over pairs that lie farther apart than a block, in place; `keep` apart.
+// One exchange of a stage, in place, between pairs that are `keep` apart, at least a block.
 @compute @workgroup_size(256)
-fn argsort_step(
+fn argsort_exchange(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(num_workgroups) workgroups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,

@@ -2,10 +2,10 @@
 
 import package::shared::a::a_at;
 import package::shared::b::b_at;
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::math::{gelu, keep_nan, quotient, silu};
-import package::shared::out::{put, put_pair};
-import package::shared::view::{View, position, unravel};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
@@ -17,9 +17,6 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 
 override KIND: u32 = 0u;
-// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
 
 fn f(x: f32, y: f32) -> f32 {
     switch KIND {
@@ -41,7 +38,7 @@ fn binary(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);
@@ -52,6 +49,7 @@ fn binary(
     if PER == 1u {
         put(place, y);
     } else {
-        put_pair(place, y, f(a_at(a_first + params.a.strides.w), b_at(b_first + params.b.strides.w)));
+        let next = f(a_at(a_first + params.a.strides.w), b_at(b_first + params.b.strides.w));
+        put_pair(place, y, next);
     }
 }

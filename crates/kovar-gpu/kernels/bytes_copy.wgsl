@@ -1,11 +1,11 @@
-// Copies bytes between ranges that begin and end anywhere.
+// Copies bytes between ranges of any alignment.
 
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 
 struct Params {
     // Words of the target that are written, whole or in part.
     words: u32,
-    // The first of them, counted from the binding's start.
+    // The first of these words, counted from the binding's start.
     at: u32,
     // Bytes of the first word that lie before the range.
     skew: u32,
@@ -18,8 +18,6 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<storage, read_write> a: array<u32>;
-
-override WORKGROUP: u32 = 256u;
 
 @compute @workgroup_size(WORKGROUP)
 fn bytes_copy(

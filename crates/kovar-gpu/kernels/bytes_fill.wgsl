@@ -1,6 +1,6 @@
-// Sets a range of words to a value, and of the first and the last word only the bytes of a mask.
+// Sets a range of words to a value. Masks select the bytes of the first and of the last word.
 
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 
 struct Params {
     words: u32,
@@ -13,8 +13,6 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
-
-override WORKGROUP: u32 = 256u;
 
 @compute @workgroup_size(WORKGROUP)
 fn bytes_fill(

@@ -1,26 +1,26 @@
-// y = x as another plain dtype. The dtypes are parameters, since there are too many pairs for pipelines.
+// y = x as another plain dtype. The dtypes are parameters, not constants, because a pipeline for
+// each pair would be too many.
 
 import package::shared::a::a;
 import package::shared::bits::{put_bits, put_word};
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::number::{decode_number, encode_number};
-import package::shared::view::{View, position, unravel};
+import package::shared::out::PER;
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // The dtypes of x and y, the binary logarithm of how many x have in a word, and 1 if one has two words.
+    // The dtypes of x and y, the base-2 logarithm of the elements of x in a word, and 1 if an
+    // element of x has two words.
     from_to: vec4<u32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// Elements of a row that an invocation writes as a word.
-override PER: u32 = 1u;
 // 1 for results of two words.
 override PAIRS: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 fn cast_of(i: u32) -> vec2<u32> {
     let kind = params.from_to;
@@ -43,7 +43,7 @@ fn cast_elements(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);
@@ -60,6 +60,8 @@ fn cast_elements(
         put_word(place, words.x | (cast_of(source + step).x << 16u));
     } else {
         let pair = words.x | (cast_of(source + step).x << 8u);
-        put_word(place, pair | (cast_of(source + 2u * step).x << 16u) | (cast_of(source + 3u * step).x << 24u));
+        put_word(place, pair
+            | (cast_of(source + 2u * step).x << 16u)
+            | (cast_of(source + 3u * step).x << 24u));
     }
 }

@@ -1,6 +1,6 @@
 // A convolution over two dims, or its adjoint, in tiles of pixels and output channels.
 
-import package::shared::convolution::{params, part_of, parts, pixels_of};
+import package::shared::convolution::corner_of;
 import package::shared::convolution_tile::tiled_convolution;
 import package::shared::grid::flat_workgroup;
 import package::shared::tile::{TILE_INVOCATIONS, tile_span};
@@ -12,15 +12,8 @@ fn convolution(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let span = tile_span();
-    // The first part has the most pixels.
-    let tiles = (pixels_of(part_of(0u)) + span - 1u) / span;
-    let columns = (params.result.y + span - 1u) / span;
-    let index = flat_workgroup(workgroup, workgroups);
-    if index >= tiles * columns * parts() {
-        return;
+    let corner = corner_of(flat_workgroup(workgroup, workgroups), span, span);
+    if corner.inside {
+        tiled_convolution(corner, lane);
     }
-    let first_pixel = index % tiles * span;
-    let first_channel = index / tiles % columns * span;
-    let part = part_of(index / tiles / columns);
-    tiled_convolution(part, first_pixel, first_channel, lane);
 }

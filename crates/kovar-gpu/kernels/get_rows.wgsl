@@ -1,36 +1,32 @@
-// y[i, :] = a[ids[i], :], zeros for an index that is outside the table.
+// y[i, :] = a[ids[i], :], or zeros for an index outside the table.
 
 import package::shared::a::a;
-import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
+import package::shared::bits::{SHIFT, SPLIT, bits_of, put_bits, put_word};
 import package::shared::factor::{factor, factor_word};
-import package::shared::grid::flat_workgroup;
-import package::shared::view::{View, position, unravel};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::out::PER;
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     // The dims of the indices.
     dims: vec4<u32>,
-    // Strides are of rows; those of columns are in `columns`.
+    // Their strides are those of rows. The strides of columns are in `columns`.
     out: View,
     a: View,
     ids: View,
-    // The first row of the table that is bound, how many are, how many the table has.
+    // The first row of the table that is bound, the number of bound rows, and that of all rows.
     rows: vec4<u32>,
-    // Columns, and the strides between those of y and of the table.
+    // The number of columns, and their strides in y and in the table.
     columns: vec4<u32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read_write> ids: array<i32>;
 
-// 1 for a table of floats that is decoded, 0 for one whose bits are kept.
+// 1 to decode a table of floats, 0 to keep its bits.
 override DECODED: u32 = 0u;
 // The table's dtype.
 override FROM: u32 = 0u;
-// Columns that an invocation writes as a word.
-override PER: u32 = 1u;
-// 1 for elements of two words, which are moved one by one.
-override SPLIT: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 fn bits_at(i: u32) -> u32 {
     if DECODED == 1u {
@@ -50,7 +46,7 @@ fn get_rows(
     let per_row = params.columns.x / PER;
     let index = (number >> SPLIT) / per_row;
     let dims = params.dims;
-    if index >= dims.x * dims.y * dims.z * dims.w {
+    if index >= count_of(dims) {
         return;
     }
     let column = ((number >> SPLIT) - index * per_row) * PER;
@@ -58,7 +54,7 @@ fn get_rows(
     let id = ids[position(params.ids, at)];
     let inside = id >= 0 && u32(id) < params.rows.z;
     let row = u32(id) - params.rows.x;
-    // The first part of a table writes the zeros, too.
+    // The dispatch with the table's first rows also writes the zeros.
     if (inside && row >= params.rows.y) || (!inside && params.rows.x > 0u) {
         return;
     }
@@ -71,14 +67,16 @@ fn get_rows(
         }
         return;
     }
-    let source = ((params.a.offset + row * params.a.strides.z + column * params.columns.z) << SPLIT) | half;
     let step = params.columns.z;
+    let source = ((params.a.offset + row * params.a.strides.z + column * step) << SPLIT) | half;
     if PER == 1u {
         put_bits(place, bits_at(source));
     } else if PER == 2u {
         put_word(place, bits_at(source) | (bits_at(source + step) << 16u));
     } else {
         let pair = bits_at(source) | (bits_at(source + step) << 8u);
-        put_word(place, pair | (bits_at(source + 2u * step) << 16u) | (bits_at(source + 3u * step) << 24u));
+        put_word(place, pair
+            | (bits_at(source + 2u * step) << 16u)
+            | (bits_at(source + 3u * step) << 24u));
     }
 }

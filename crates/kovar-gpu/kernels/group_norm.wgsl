@@ -2,49 +2,41 @@
 // dispatches: the moments of each chunk of each group, and the norm, which merges them.
 
 import package::shared::a::a_at;
-import package::shared::b::b_at;
-import package::shared::c::c_at;
+import package::shared::affine::{Affine, affine};
 import package::shared::d::d_at;
 import package::shared::grid::flat_workgroup;
-import package::shared::out::{put, put_pair};
-import package::shared::reduce::{enter_subgroups, sum_lanes, sum_pairs};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::reduce::{sum_lanes, sum_pairs};
+import package::shared::subgroups::enter_subgroups;
 import package::shared::view::{View, position, unravel};
 
 struct Params {
-    // Three sizes that number the groups, and the channels of a group.
+    // Three outer sizes, whose product is the number of groups, and the channels of a group.
     groups: vec4<u32>,
     // The sizes within a channel.
     sizes: vec4<u32>,
-    // Strides of those four sizes each.
+    // Their strides are those of `groups`; those of `sizes` follow.
     out: View,
     a: View,
     out_steps: vec4<u32>,
     a_steps: vec4<u32>,
-    // The weight and the bias.
-    b: View,
-    c: View,
     // The elements of a channel, of a group, of a chunk.
     channel_len: u32,
     group_len: u32,
     chunk: u32,
     // The chunks of a group.
     chunks: u32,
-    // How many groups there are.
+    // The number of groups.
     count: u32,
-    // The channel of the weight that groups begin at, and from one to the next.
+    // The channel of the weight at which the first group begins, and the distance between groups.
     first_channel: u32,
     channel_step: u32,
-    eps: f32,
-    weighted: u32,
-    biased: u32,
+    norm: Affine,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// Elements that an invocation writes at once.
-override PER: u32 = 1u;
-
-// An element's channel within its group, and its number within the channel.
+// An element's channel in its group, and its index in the channel.
 struct Cursor {
     channel: u32,
     within: u32,
@@ -64,13 +56,13 @@ fn moved(cursor: Cursor, step: u32) -> Cursor {
     return Cursor(cursor.channel + channels, within - channels * params.channel_len);
 }
 
-// The distance of an element from its group's first.
+// The distance of an element from the first element of its group.
 fn distance(cursor: Cursor, view: View, steps: vec4<u32>) -> u32 {
     if params.sizes.w == params.channel_len {
         return cursor.channel * view.strides.w + cursor.within * steps.w;
     }
-    let way = unravel(cursor.within, params.sizes) * steps;
-    return cursor.channel * view.strides.w + way.x + way.y + way.z + way.w;
+    let offsets = unravel(cursor.within, params.sizes) * steps;
+    return cursor.channel * view.strides.w + offsets.x + offsets.y + offsets.z + offsets.w;
 }
 
 // The coordinates of a group.
@@ -78,8 +70,8 @@ fn coordinates(group: u32) -> vec4<u32> {
     return vec4<u32>(unravel(group, vec4<u32>(1u, params.groups.xyz)).yzw, 0u);
 }
 
-// Leaves of each chunk a center near its mean, the sum of the deviations from it, that of their
-// squares, and their number.
+// Writes four values for each chunk: a center near its mean, the sum of the deviations from the
+// center, the sum of their squares, and the number of elements.
 @compute @workgroup_size(256)
 fn group_norm_moments(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -90,7 +82,7 @@ fn group_norm_moments(
     @if(subgroups) @builtin(subgroup_invocation_id) invocation: u32,
 ) {
     @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
-    // The grid may have workgroups beyond the last chunk: they do it again.
+    // Workgroups of the grid beyond the last chunk compute that chunk again.
     let number = min(flat_workgroup(workgroup, workgroups), params.count * params.chunks - 1u);
     let group = number / params.chunks;
     let first = (number - group * params.chunks) * params.chunk;
@@ -118,17 +110,6 @@ fn group_norm_moments(
         put(4u * number + 2u, all.y);
         put(4u * number + 3u, n);
     }
-}
-
-fn scaled(channel: u32, x: f32) -> f32 {
-    var y = x;
-    if params.weighted != 0u {
-        y *= b_at(params.b.offset + channel * params.b.strides.w);
-    }
-    if params.biased != 0u {
-        y += c_at(params.c.offset + channel * params.c.strides.w);
-    }
-    return y;
 }
 
 @compute @workgroup_size(256)
@@ -161,7 +142,7 @@ fn group_norm(
     }
     let all = sum_pairs(lane, 8u, sums);
     let shift = all.x / n;
-    let factor = 1.0 / sqrt(max(all.y - all.x * shift, 0.0) / n + params.eps);
+    let factor = 1.0 / sqrt(max(all.y - all.x * shift, 0.0) / n + params.norm.eps);
     if !inside {
         return;
     }
@@ -176,12 +157,12 @@ fn group_norm(
         let source = start + distance(cursor, params.a, params.a_steps);
         let place = to + distance(cursor, params.out, params.out_steps);
         let channel = first_channel + cursor.channel;
-        let y = scaled(channel, (a_at(source) - center - shift) * factor);
+        let y = affine(params.norm, channel, (a_at(source) - center - shift) * factor);
         if PER == 1u {
             put(place, y);
         } else {
             let next = (a_at(source + params.a_steps.w) - center - shift) * factor;
-            put_pair(place, y, scaled(channel, next));
+            put_pair(place, y, affine(params.norm, channel, next));
         }
         cursor = moved(cursor, 256u * PER);
     }

@@ -1,41 +1,23 @@
 // y = (x - mean) / sqrt(variance + eps) * weight + bias over each row.
 
 import package::shared::a::a_at;
-import package::shared::b::b_at;
-import package::shared::c::c_at;
+import package::shared::affine::{Affine, affine};
 import package::shared::grid::flat_workgroup;
-import package::shared::out::{put, put_pair};
-import package::shared::reduce::{enter_subgroups, sum_lanes, sum_pairs};
-import package::shared::rows::{Rows, part_of};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::reduce::{sum_lanes, sum_pairs};
+import package::shared::rows::{Rows, chunk_of};
+import package::shared::subgroups::enter_subgroups;
+import package::shared::sums::sum_of;
 import package::shared::view::{View, position};
 
 struct Params {
     rows: Rows,
     out: View,
     a: View,
-    // The weight and the bias.
-    b: View,
-    c: View,
-    eps: f32,
-    weighted: u32,
-    biased: u32,
+    norm: Affine,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-
-// Elements that an invocation writes at once.
-override PER: u32 = 1u;
-
-fn scaled(i: u32, x: f32) -> f32 {
-    var y = x;
-    if params.weighted != 0u {
-        y *= b_at(params.b.offset + i * params.b.strides.w);
-    }
-    if params.biased != 0u {
-        y += c_at(params.c.offset + i * params.c.strides.w);
-    }
-    return y;
-}
 
 @compute @workgroup_size(256)
 fn layer_norm(
@@ -48,33 +30,29 @@ fn layer_norm(
 ) {
     @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
     let rows = params.rows;
-    let part = part_of(rows, flat_workgroup(workgroup, workgroups), lane);
-    let start = position(params.a, part.at);
+    let chunk = chunk_of(rows, flat_workgroup(workgroup, workgroups), lane);
+    let start = position(params.a, chunk.at);
     let stride = params.a.strides.w;
     let n = f32(rows.dims.w);
-    // The mean as an f32; what it lacks is in the sum of the deviations from it.
-    var sum = 0.0;
-    for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
-        sum += a_at(start + i * stride);
-    }
-    let center = sum_lanes(lane, rows.log2_lanes, sum) / n;
+    // The mean rounded to F32. The deviations' sum corrects the rounding error.
+    let center = sum_lanes(lane, rows.log2_lanes, sum_of(chunk, start, stride)) / n;
     var sums = vec2<f32>(0.0);
-    for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
+    for (var i = chunk.first + chunk.lane; i < chunk.last; i += chunk.lanes) {
         let x = a_at(start + i * stride) - center;
         sums += vec2<f32>(x, x * x);
     }
     let all = sum_pairs(lane, rows.log2_lanes, sums);
     let shift = all.x / n;
-    let factor = 1.0 / sqrt(max(all.y - all.x * shift, 0.0) / n + params.eps);
-    let to = position(params.out, part.at);
+    let factor = 1.0 / sqrt(max(all.y - all.x * shift, 0.0) / n + params.norm.eps);
+    let to = position(params.out, chunk.at);
     let step = params.out.strides.w;
-    for (var i = part.first + part.lane * PER; i < part.last; i += part.lanes * PER) {
-        let y = scaled(i, (a_at(start + i * stride) - center - shift) * factor);
+    for (var i = chunk.first + chunk.lane * PER; i < chunk.last; i += chunk.lanes * PER) {
+        let y = affine(params.norm, i, (a_at(start + i * stride) - center - shift) * factor);
         if PER == 1u {
             put(to + i * step, y);
         } else {
             let next = (a_at(start + (i + 1u) * stride) - center - shift) * factor;
-            put_pair(to + i, y, scaled(i + 1u, next));
+            put_pair(to + i, y, affine(params.norm, i + 1u, next));
         }
     }
 }

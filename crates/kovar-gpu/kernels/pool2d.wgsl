@@ -1,31 +1,28 @@
-// y = the greatest or the mean of the elements of a sliding window.
+// y = the maximum or the mean of a sliding window.
 
 import package::shared::a::a_at;
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::math::{is_nan, or_bits, NAN_BITS};
-import package::shared::out::{put, put_pair};
-import package::shared::view::{View, position, unravel};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // Along each axis: the window's size, its step, the padding, and the size of a.
+    // Along each axis: the window's size, its stride, the padding, and the size of a.
     rows: vec4<u32>,
     columns: vec4<u32>,
-    // The first row of y here, the first one of a here.
+    // The first bound rows of y and of a.
     first: vec4<u32>,
-    // What sums are divided by; 0 for the number of elements inside of a.
+    // The divisor of sums; 0 for the number of elements inside a.
     divisor: vec4<f32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// 1 for the greatest, 0 for the mean.
+// 1 for the maximum, 0 for the mean.
 override GREATEST: u32 = 0u;
-// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
 
 // The elements of an axis that the window at `i` covers.
 fn covered(i: u32, axis: vec4<u32>) -> vec2<u32> {
@@ -34,7 +31,7 @@ fn covered(i: u32, axis: vec4<u32>) -> vec2<u32> {
     return vec2<u32>(start - min(start, axis.z), end);
 }
 
-// Bits in the order of numbers.
+// Bits as unsigned integers in the order of the numbers.
 fn ordered(bits: u32) -> u32 {
     return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
@@ -76,7 +73,7 @@ fn pool2d(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);

@@ -1,9 +1,11 @@
-// A product of matrices for each batch, of few lines of `a`, whose terms are contiguous in `b`: a
-// workgroup computes the sums of four lines of `b`.
+// A product of matrices for each batch, of few rows of `a` and a K-major `b`: a workgroup computes
+// the sums of four rows of `b`.
 
 import package::shared::grid::flat_workgroup;
 import package::shared::product::{bases_of, params};
-import package::shared::vector::{Member, VECTOR_WORKGROUP, vector_product};
+import package::shared::subgroups::enter_subgroups;
+import package::shared::vector::{VECTOR_WORKGROUP, vector_product};
+import package::shared::view::count_of;
 
 @compute @workgroup_size(VECTOR_WORKGROUP)
 fn product_vector(
@@ -12,18 +14,13 @@ fn product_vector(
     @builtin(local_invocation_index) lane: u32,
     @if(subgroups) @builtin(subgroup_id) subgroup: u32,
     @if(subgroups) @builtin(num_subgroups) subgroups: u32,
-    @if(subgroups) @builtin(subgroup_invocation_id) subgroup_lane: u32,
+    @if(subgroups) @builtin(subgroup_invocation_id) invocation: u32,
 ) {
+    @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
     let quads = (params.size.y + 3u) / 4u;
-    let batches = params.batch.x * params.batch.y * params.batch.z * params.batch.w;
     let index = flat_workgroup(workgroup, workgroups);
-    if index >= quads * batches {
+    if index >= quads * count_of(params.batch) {
         return;
     }
-    @if(subgroups)
-    let member = Member(subgroup, subgroups, subgroup_lane == 0u);
-    @if(!subgroups)
-    let member = Member(lane, VECTOR_WORKGROUP, true);
-    let bases = bases_of(index / quads);
-    vector_product(bases, index % quads * 4u, lane, member, params.size.z, true);
+    vector_product(bases_of(index / quads), index % quads * 4u, lane, params.size.z, true);
 }

@@ -3,8 +3,9 @@
 import package::shared::a::a_at;
 import package::shared::b::b_at;
 import package::shared::bits::{put_bits, put_word};
-import package::shared::grid::flat_workgroup;
-import package::shared::view::{View, position, unravel};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::out::PER;
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
@@ -15,11 +16,7 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// Elements of a row that an invocation computes: 4 fill a word.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
-
-// A magnitude below 2^20 times 2^100, of denormals too, which devices may take for 0.
+// A magnitude below 2^20 times 2^100. It handles denormals, which devices may take for 0.
 fn raised(magnitude: u32) -> f32 {
     if magnitude < 0x800000u {
         return f32(magnitude) * 1.77635684e-15;
@@ -33,7 +30,7 @@ fn magnitude_of_code(x: u32, scale: u32) -> u32 {
     if x > infinite || scale > infinite || scale == infinite || x == 0u {
         return 0u;
     }
-    // What is certainly above 127 isn't divided.
+    // Quotients that are certainly above 127 are not computed.
     if x == infinite || scale == 0u || (x >> 23u) > max(scale >> 23u, 1u) + 8u {
         return 127u;
     }
@@ -61,7 +58,7 @@ fn quantize_rows(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);

@@ -1,9 +1,10 @@
-// y = the elements of x moved as bits: as they lie, over and over along dimensions, or amid a constant.
+// y = the elements of x as bits: copied, repeated along dimensions, or surrounded by a constant.
 
 import package::shared::a::a;
-import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
-import package::shared::grid::flat_workgroup;
-import package::shared::view::{View, position, unravel};
+import package::shared::bits::{SHIFT, SPLIT, bits_of, put_bits, put_word};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::out::PER;
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
@@ -19,13 +20,8 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// 0 for x as it lies, 1 repeated, 2 padded.
+// 0 to copy x, 1 to repeat it, 2 to pad it.
 override MODE: u32 = 0u;
-// Elements of a row that an invocation writes as a word.
-override PER: u32 = 1u;
-// 1 for elements of two words, which are moved one by one.
-override SPLIT: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 fn moved(at: vec4<u32>, half: u32) -> u32 {
     var source = at;
@@ -52,7 +48,7 @@ fn rearrange(
     let first = number >> SPLIT;
     let half = number & SPLIT;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     var at = unravel(first, dims);

@@ -1,15 +1,16 @@
 // y = sum(x) / divisor over each chunk of each row, or sum(x^2) / divisor.
 
-import package::shared::a::a_at;
 import package::shared::grid::flat_workgroup;
 import package::shared::out::put;
-import package::shared::reduce::{enter_subgroups, sum_lanes};
-import package::shared::rows::{Rows, part_of};
+import package::shared::reduce::sum_lanes;
+import package::shared::rows::{Rows, chunk_of};
+import package::shared::subgroups::enter_subgroups;
+import package::shared::sums::{sum_of, sum_of_squares};
 import package::shared::view::{View, position};
 
 struct Params {
     rows: Rows,
-    // Rows of chunks.
+    // Its rows have an element for each chunk.
     out: View,
     a: View,
     divisor: f32,
@@ -29,23 +30,18 @@ fn reduce(
 ) {
     @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
     let rows = params.rows;
-    let part = part_of(rows, flat_workgroup(workgroup, workgroups), lane);
-    let start = position(params.a, part.at);
+    let chunk = chunk_of(rows, flat_workgroup(workgroup, workgroups), lane);
+    let start = position(params.a, chunk.at);
     let stride = params.a.strides.w;
     var sum = 0.0;
     if params.squared != 0u {
-        for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
-            let x = a_at(start + i * stride);
-            sum += x * x;
-        }
+        sum = sum_of_squares(chunk, start, stride);
     } else {
-        for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
-            sum += a_at(start + i * stride);
-        }
+        sum = sum_of(chunk, start, stride);
     }
     let all = sum_lanes(lane, rows.log2_lanes, sum);
-    if part.inside && part.lane == 0u {
-        let chunk = part.number - part.row * rows.chunks;
-        put(position(params.out, part.at) + chunk * params.out.strides.w, all / params.divisor);
+    if chunk.inside && chunk.lane == 0u {
+        let column = chunk.index - chunk.row * rows.chunks;
+        put(position(params.out, chunk.at) + column * params.out.strides.w, all / params.divisor);
     }
 }

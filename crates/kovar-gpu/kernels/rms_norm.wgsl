@@ -1,12 +1,12 @@
 // y = x / sqrt(mean(x^2) + eps) * weight over each row.
 
 import package::shared::a::a_at;
-import package::shared::b::b_at;
 import package::shared::c::c_at;
 import package::shared::grid::flat_workgroup;
-import package::shared::out::{put, put_pair};
-import package::shared::reduce::{enter_subgroups, sum_lanes};
-import package::shared::rows::{Rows, part_of};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::rows::{Rows, chunk_of};
+import package::shared::subgroups::enter_subgroups;
+import package::shared::sums::row_squares;
 import package::shared::view::{View, position};
 
 struct Params {
@@ -14,21 +14,18 @@ struct Params {
     out: View,
     a: View,
     // The weight.
-    b: View,
+    c: View,
     eps: f32,
     weighted: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 
-// Elements that an invocation writes at once.
-override PER: u32 = 1u;
-
 fn weight(i: u32) -> f32 {
     if params.weighted == 0u {
         return 1.0;
     }
-    return b_at(params.b.offset + i * params.b.strides.w);
+    return c_at(params.c.offset + i * params.c.strides.w);
 }
 
 @compute @workgroup_size(256)
@@ -42,25 +39,14 @@ fn rms_norm(
 ) {
     @if(subgroups) enter_subgroups(subgroup, subgroups, invocation);
     let rows = params.rows;
-    let part = part_of(rows, flat_workgroup(workgroup, workgroups), lane);
-    let start = position(params.a, part.at);
+    let chunk = chunk_of(rows, flat_workgroup(workgroup, workgroups), lane);
+    let start = position(params.a, chunk.at);
     let stride = params.a.strides.w;
-    var sum = 0.0;
-    if rows.chunks == 1u {
-        for (var i = part.first + part.lane; i < part.last; i += part.lanes) {
-            let x = a_at(start + i * stride);
-            sum += x * x;
-        }
-    } else {
-        for (var i = part.lane; i < rows.chunks; i += part.lanes) {
-            sum += c_at(part.row * rows.chunks + i);
-        }
-    }
-    let all = sum_lanes(lane, rows.log2_lanes, sum);
-    let factor = 1.0 / sqrt(all / f32(rows.dims.w) + params.eps);
-    let to = position(params.out, part.at);
+    let squares = row_squares(rows, chunk, start, stride, lane);
+    let factor = 1.0 / sqrt(squares / f32(rows.dims.w) + params.eps);
+    let to = position(params.out, chunk.at);
     let step = params.out.strides.w;
-    for (var i = part.first + part.lane * PER; i < part.last; i += part.lanes * PER) {
+    for (var i = chunk.first + chunk.lane * PER; i < chunk.last; i += chunk.lanes * PER) {
         let y = a_at(start + i * stride) * factor * weight(i);
         if PER == 1u {
             put(to + i * step, y);

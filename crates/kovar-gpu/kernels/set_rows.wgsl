@@ -1,18 +1,20 @@
-// y[ids[i], ..] = a[i, ..]; the other rows stay as they are.
+// y[ids[i], ..] = a[i, ..]. The other rows do not change.
 
 import package::shared::a::{a, A_DTYPE};
-import package::shared::bits::{bits_of, put_bits, put_word, SHIFT};
+import package::shared::bits::{SHIFT, SPLIT, bits_of, put_bits, put_word};
 import package::shared::element::{decode, encode, word_of};
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::number::{encode_float, float_number, TYPE_BF16, TYPE_F32};
-import package::shared::view::{View, position, unravel};
+import package::shared::out::PER;
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
-    // Rows of a, and their dims.
+    // The number of rows of a, and the dims of a row.
     dims: vec4<u32>,
     out: View,
     a: View,
-    // The first row of y that is bound, how many are, the offset of the first index, and the stride.
+    // The first row of y that is bound, the number of bound rows, and the offset and stride of
+    // `ids`.
     rows: vec4<u32>,
 }
 
@@ -23,11 +25,6 @@ struct Params {
 override CAST: u32 = 0u;
 // The dtype of y.
 override TO: u32 = 0u;
-// Elements of a row that an invocation writes as a word.
-override PER: u32 = 1u;
-// 1 for elements of two words, which are moved one by one.
-override SPLIT: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 fn bits_at(i: u32) -> u32 {
     if CAST == 0u {
@@ -53,7 +50,7 @@ fn set_rows(
     let half = number & SPLIT;
     let first = number >> SPLIT;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);
@@ -71,6 +68,8 @@ fn set_rows(
         put_word(place, bits_at(source) | (bits_at(source + step) << 16u));
     } else {
         let pair = bits_at(source) | (bits_at(source + step) << 8u);
-        put_word(place, pair | (bits_at(source + 2u * step) << 16u) | (bits_at(source + 3u * step) << 24u));
+        put_word(place, pair
+            | (bits_at(source + 2u * step) << 16u)
+            | (bits_at(source + 3u * step) << 24u));
     }
 }

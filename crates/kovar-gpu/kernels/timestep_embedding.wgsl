@@ -1,10 +1,10 @@
 // y[.., i] = sin(t w[i]) and y[.., h + i] = cos(t w[i]), or the other way round.
 
 import package::shared::a::{a, a_at};
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::math::{is_finite, or_bits, sine_of_turn, NAN_BITS};
 import package::shared::out::put;
-import package::shared::view::{View, position, unravel};
+import package::shared::view::{View, count_of, position, unravel};
 import package::shared::wide::{add_wide, funnel, mul_wide};
 
 struct Params {
@@ -12,11 +12,13 @@ struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // The first frequency here, how many are, how many there are, and the stride of columns of y.
+    // The first frequency of the dispatch, the number of its frequencies, the number of all
+    // frequencies, and the stride of columns of y.
     columns: vec4<u32>,
-    // The last column of an odd number, if it is written here.
+    // 1 if the dispatch writes the last column of an odd number.
     rest: vec4<u32>,
-    // In turns: the mantissa of 53 bits in two words, its exponent, and 1 if negative or 2 if not finite.
+    // In turns: a mantissa of 53 bits in two words, the exponent, and 1 if negative or 2 if not
+    // finite.
     frequencies: array<vec4<u32>, 256>,
 }
 
@@ -26,7 +28,6 @@ struct Params {
 override INTEGER: u32 = 0u;
 // 1 for cosines first.
 override FLIP: u32 = 0u;
-override WORKGROUP: u32 = 256u;
 
 fn word_or_zero(number: vec3<u32>, i: i32) -> u32 {
     switch i {
@@ -37,7 +38,7 @@ fn word_or_zero(number: vec3<u32>, i: i32) -> u32 {
     }
 }
 
-// 32 bits of a number from bit `at` on, zeros beyond its ends.
+// 32 bits of a number from bit `at` on. Bits beyond its ends are 0.
 fn bits_from(number: vec3<u32>, at: i32) -> u32 {
     let word = at >> 5u;
     let shift = u32(at & 31);
@@ -46,8 +47,8 @@ fn bits_from(number: vec3<u32>, at: i32) -> u32 {
     return select(funnel(high, low, 32u - shift), low, shift == 0u);
 }
 
-// The part of a turn that `magnitude 2^exponent` times a frequency leaves, exactly.
-fn turn_left(magnitude: u32, exponent: i32, frequency: vec4<u32>) -> vec2<u32> {
+// The exact fraction of a turn of `magnitude 2^exponent` times a frequency.
+fn turn_fraction(magnitude: u32, exponent: i32, frequency: vec4<u32>) -> vec2<u32> {
     let low = mul_wide(magnitude, frequency.x);
     let high = add_wide(mul_wide(magnitude, frequency.y), vec2<u32>(low.y, 0u));
     let product = vec3<u32>(low.x, high.x, high.y);
@@ -64,7 +65,7 @@ fn timestep_embedding(
     let number = flat_workgroup(workgroup, workgroups) * WORKGROUP + lane;
     let row = number / params.columns.y;
     let dims = params.dims;
-    if row >= dims.x * dims.y * dims.z * dims.w {
+    if row >= count_of(dims) {
         return;
     }
     let i = number - row * params.columns.y;
@@ -92,7 +93,7 @@ fn timestep_embedding(
         negative = negative != (bits >= 0x80000000u);
         finite = finite && is_finite(t);
     }
-    var turn = turn_left(magnitude, exponent, frequency);
+    var turn = turn_fraction(magnitude, exponent, frequency);
     if negative {
         turn = vec2<u32>(~turn.x + select(0u, 1u, turn.y == 0u), 0u - turn.y);
     }

@@ -1,28 +1,26 @@
-// y[0] = state, y[t] = a[t - 1], 0 for tokens that aren't valid.
+// y[0] = state, y[t] = a[t - 1], and zeros for tokens that are not valid.
 
 import package::shared::a::a_at;
 import package::shared::b::b_at;
-import package::shared::grid::flat_workgroup;
-import package::shared::out::{put, put_pair};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::out::{PER, put, put_pair};
 
 struct Params {
-    // Tokens here, elements of each, the number of the first token here, that of the first one of a here.
+    // The number of bound tokens, the elements of a token, the first bound token of y, and that of
+    // a.
     dims: vec4<u32>,
-    // Offset, and the strides of tokens and of elements.
+    // The offset, and the strides of tokens and of elements.
     out: vec4<u32>,
     a: vec4<u32>,
-    // Offset, and the stride of elements.
+    // The offset, and the stride of elements.
     state: vec4<u32>,
-    // Whether a run-time scalar says how many tokens are valid, which one, and how many there are.
+    // Whether a run-time scalar is the number of valid tokens, the scalar's index, and the number
+    // of all tokens.
     scalar: vec4<u32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(4) var<storage, read_write> scalars: array<i32>;
-
-// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
 
 // Element `i` of the token before token `t`.
 fn before(t: u32, i: u32, valid: u32) -> f32 {

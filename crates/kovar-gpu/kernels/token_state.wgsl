@@ -1,24 +1,23 @@
-// y = the last valid row of a; as it was if that isn't here.
+// y = the last valid row of a. It does not change if that row is not bound.
 
 import package::shared::a::a_at;
-import package::shared::grid::flat_workgroup;
+import package::shared::grid::{WORKGROUP, flat_workgroup};
 import package::shared::out::put;
 
 struct Params {
-    // Tokens here, elements of each, the number of the first token here.
+    // The number of bound tokens, the elements of a token, and the first bound token.
     dims: vec4<u32>,
-    // Offset, and the stride of elements.
+    // The offset, and the stride of elements.
     out: vec4<u32>,
-    // Offset, and the strides of tokens and of elements.
+    // The offset, and the strides of tokens and of elements.
     a: vec4<u32>,
-    // Whether a run-time scalar says how many tokens are valid, which one, and how many there are.
+    // Whether a run-time scalar is the number of valid tokens, the scalar's index, and the number
+    // of all tokens.
     scalar: vec4<u32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(3) var<storage, read_write> scalars: array<i32>;
-
-override WORKGROUP: u32 = 256u;
 
 @compute @workgroup_size(WORKGROUP)
 fn token_state(
@@ -31,7 +30,7 @@ fn token_state(
     if params.scalar.x != 0u {
         valid = min(u32(max(scalars[params.scalar.y], 0)), valid);
     }
-    // Below 0 wraps around.
+    // Rows before the bound ones wrap around to large numbers.
     let row = valid - 1u - params.dims.z;
     if i < params.dims.y && valid > params.dims.z && row < params.dims.x {
         put(params.out.x + i * params.out.y, a_at(params.a.x + row * params.a.y + i * params.a.z));

@@ -1,27 +1,27 @@
 // y = f(x), element by element.
 
 import package::shared::a::a_at;
-import package::shared::grid::flat_workgroup;
-import package::shared::math::{exponential, gelu, gelu_quick, gelu_tanh, hyperbolic_tangent, keep_nan, logarithm, or_bits, sigmoid, silu, sine, softplus, square_root, NAN_BITS};
-import package::shared::out::{put, put_pair};
-import package::shared::view::{View, position, unravel};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::math::{
+    NAN_BITS, exponential, gelu, gelu_quick, gelu_tanh, hyperbolic_tangent, keep_nan, logarithm,
+    or_bits, sigmoid, silu, sine, softplus, square_root,
+};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::view::{View, count_of, position, unravel};
 
 struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // Attributes of the kind.
+    // The attributes of the kind.
     extra: vec4<f32>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 
 override KIND: u32 = 0u;
-// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
 
-// Of numbers; NaN may become any.
+// The result for numbers. For NaN it is undefined.
 fn of_number(x: f32) -> f32 {
     switch KIND {
         case 0u { return -x; }
@@ -61,7 +61,7 @@ fn unary(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);

@@ -1,19 +1,20 @@
-// y = an image of another size: the nearest pixels, or linear between the neighbours along each axis.
+// y = an image resized to another size, by the nearest pixels or by linear interpolation along each
+// axis.
 
 import package::shared::a::a_at;
-import package::shared::grid::flat_workgroup;
-import package::shared::out::{put, put_pair};
-import package::shared::view::{View, position, unravel};
+import package::shared::grid::{WORKGROUP, flat_workgroup};
+import package::shared::out::{PER, put, put_pair};
+import package::shared::view::{View, count_of, position, unravel};
 import package::shared::wide::{add_wide, div_wide, mul_wide};
 
 struct Params {
     dims: vec4<u32>,
     out: View,
     a: View,
-    // Pixel `i` is at `max(i x + y - z, 0) / w` of the pixels of a, exactly.
+    // Pixel `i` is exactly at position `max(i x + y - z, 0) / w` of a.
     rows: vec4<u32>,
     columns: vec4<u32>,
-    // The first row of y here, the first one of a here, and the last row and column of a.
+    // The first bound rows of y and of a, and the last row and column of a.
     bounds: vec4<u32>,
 }
 
@@ -21,13 +22,10 @@ struct Params {
 
 // 1 for linear, 0 for nearest.
 override LINEAR: u32 = 0u;
-// 1 where products take more than 32 bits.
+// 1 if products have more than 32 bits.
 override WIDE: u32 = 0u;
-// Elements of a row that an invocation computes: 2 fill a word of 16-bit results.
-override PER: u32 = 1u;
-override WORKGROUP: u32 = 256u;
 
-// The whole number of pixels that pixel `i` is behind the first one, and the rest in parts of `map.w`.
+// The position of pixel `i`: its whole number of pixels, and the fraction in units of `1 / map.w`.
 fn place_of(i: u32, map: vec4<u32>) -> vec2<u32> {
     if WIDE == 1u {
         let sum = add_wide(mul_wide(i, map.x), vec2<u32>(map.y, 0u));
@@ -75,7 +73,7 @@ fn upscale(
 ) {
     let first = (flat_workgroup(workgroup, workgroups) * WORKGROUP + lane) * PER;
     let dims = params.dims;
-    if first >= dims.x * dims.y * dims.z * dims.w {
+    if first >= count_of(dims) {
         return;
     }
     let at = unravel(first, dims);

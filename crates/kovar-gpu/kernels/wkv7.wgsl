@@ -1,4 +1,5 @@
-// S = S diag(w) + (S a) b^T + v k^T, y = S r, token by token, the state S in place (RWKV-7).
+// S = S diag(w) + (S a) b^T + v k^T, y = S r, token by token, with the state S updated in place
+// (RWKV-7).
 
 import package::shared::a::a_at;
 import package::shared::b::b_at;
@@ -11,17 +12,18 @@ import package::shared::out::put;
 import package::shared::view::{View, position};
 
 struct Params {
-    // Tokens, heads, and the size of a head, which is that of the state's rows and columns.
+    // Tokens, heads, and the size of a head, which is also the number of the state's rows and
+    // columns.
     tokens: u32,
     heads: u32,
     n: u32,
     // The base-2 logarithm of the lanes that share a row of the state; each has 16 columns.
     log2_lanes: u32,
     // The workgroups of a head.
-    parts: u32,
-    // The run-time scalar that is the number of valid tokens; 64 if all are.
+    head_workgroups: u32,
+    // The index of the run-time scalar with the number of valid tokens; 64 if all are valid.
     n_valid: u32,
-    // The number of the first token.
+    // The index of the first token.
     first_token: u32,
     out: View,
     r: View,
@@ -37,7 +39,7 @@ struct Params {
 @group(0) @binding(8) var<storage, read_write> state: array<f32>;
 @group(0) @binding(9) var<uniform> scalars: array<vec4<i32>, 16>;
 
-// w, k, a, b and r of two tokens in turn, by quads: 64 at most for a vector.
+// w, k, a, b and r of two consecutive tokens, in quads of elements: at most 64 for a vector.
 var<workgroup> vectors: array<vec4<f32>, 640>;
 var<workgroup> sums: array<vec4<f32>, 128>;
 
@@ -49,7 +51,7 @@ fn valid_tokens() -> u32 {
     return min(params.tokens, u32(max(valid - i32(params.first_token), 0)));
 }
 
-// Element `i` of one of the vectors of a token and head; 0 beyond its end.
+// Element `i` of one of the vectors of a token and head, or 0 beyond its end.
 fn element(which: u32, at: vec4<u32>, i: u32) -> f32 {
     if i >= params.n {
         return 0.0;
@@ -63,7 +65,7 @@ fn element(which: u32, at: vec4<u32>, i: u32) -> f32 {
     }
 }
 
-// Brings the vectors of a token into `vectors`, all lanes together.
+// Loads the vectors of a token into `vectors`. All lanes call it.
 fn stage(token: u32, head: u32, lane: u32) {
     let quads = 4u << params.log2_lanes;
     let at = vec4<u32>(0u, token, head, 0u);
@@ -79,7 +81,7 @@ fn stage(token: u32, head: u32, lane: u32) {
     }
 }
 
-// A quad of a row of the state, and whether it has each element.
+// A quad of a row of the state. Elements beyond the row are 0.
 fn load_state(row: u32, column: u32) -> vec4<f32> {
     let stride = params.state.strides.w;
     let n = params.n;
@@ -91,6 +93,7 @@ fn load_state(row: u32, column: u32) -> vec4<f32> {
     return quad;
 }
 
+// Writes such a quad.
 fn store_state(row: u32, column: u32, quad: vec4<f32>) {
     let stride = params.state.strides.w;
     let n = params.n;
@@ -107,16 +110,16 @@ fn wkv7(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let number = flat_workgroup(workgroup, workgroups);
-    let inside = number < params.heads * params.parts;
+    let inside = number < params.heads * params.head_workgroups;
     let known = select(0u, number, inside);
-    let head = known / params.parts;
+    let head = known / params.head_workgroups;
     let log2_lanes = params.log2_lanes;
     let lanes = 1u << log2_lanes;
     let own = lane & (lanes - 1u);
-    let i = (((known - head * params.parts) << 6u) + lane) >> log2_lanes;
+    let i = (((known - head * params.head_workgroups) << 6u) + lane) >> log2_lanes;
     let has_row = inside && i < params.n;
     let valid = valid_tokens();
-    // Lanes take quads in turn, so that neighbours read neighbours.
+    // The quads of a lane are interleaved with those of others, so that neighbours read neighbours.
     let quad = vec4<u32>(own, own + lanes, own + 2u * lanes, own + 3u * lanes);
     let row = position(params.state, vec4<u32>(0u, head, i, 0u));
     var s0 = vec4<f32>(0.0);
@@ -165,12 +168,14 @@ fn wkv7(
         let r1 = vectors[r.y];
         let r2 = vectors[r.z];
         let r3 = vectors[r.w];
-        // y = (S diag(w) + v k^T) r + (S a) (b^T r): one exchange between lanes for a token.
+        // y = (S diag(w) + v k^T) r + (S a) (b^T r) takes one exchange between lanes for each
+        // token.
         let kept = dot(s0, r0) + dot(s1, r1) + dot(s2, r2) + dot(s3, r3);
         let added = dot(b0, r0) + dot(b1, r1) + dot(b2, r2) + dot(b3, r3);
         let slot = (t & 1u) * 64u + lane;
         sums[slot] = vec4<f32>(removed, kept, added, 0.0);
-        // Tokens use two halves of the shared memory in turn, so that one barrier each is enough.
+        // Tokens alternate between two halves of workgroup memory, so one barrier for each is
+        // enough.
         workgroupBarrier();
         var all = vec4<f32>(0.0);
         for (var j = 0u; j < lanes; j += 1u) {
@@ -201,7 +206,7 @@ fn wkv7(
     }
 }
 
-// Heads of any size: an invocation has a row of the state, which stays in memory.
+// For heads of any size: an invocation has a row of the state, which stays in device memory.
 @compute @workgroup_size(64)
 fn wkv7_wide(
     @builtin(workgroup_id) workgroup: vec3<u32>,

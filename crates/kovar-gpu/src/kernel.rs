@@ -17,10 +17,21 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The bindings that are operands.
-    pub fn n_operands(&self) -> usize {
-        let bindings = self.bindings.iter();
-        bindings.filter(|access| access.is_operand()).count()
+    /// A kernel that writes a result and reads this many operands, by the entry point named as its
+    /// file.
+    pub const fn new(file: &'static str, reads: usize) -> Self {
+        use Access::{Read, Write};
+        const BINDINGS: &[Access] = &[Write, Read, Read, Read, Read, Read, Read, Read];
+        Self {
+            file,
+            entry: file,
+            bindings: BINDINGS.split_at(1 + reads).0,
+        }
+    }
+
+    /// The same by another entry point.
+    pub const fn entry(self, entry: &'static str) -> Self {
+        Self { entry, ..self }
     }
 }
 

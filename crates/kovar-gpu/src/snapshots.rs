@@ -1,8 +1,8 @@
-//! What the kernels become on Apple GPUs: each variant that the cases of the operations need there
-//! is translated to the Metal shading language and held to rules, and one of each entry point and
-//! set of features is kept in `tests/msl`, so that a change of it shows.
+//! The kernels as Apple GPUs get them. Each variant that the operations' cases need there is
+//! translated to the Metal shading language and checked against rules. One translation for each
+//! entry point and set of features is kept in `tests/msl`, so that its changes are seen.
 //!
-//! `KOVAR_BLESS=1 cargo test -p kovar-gpu snapshots` keeps what is there.
+//! `KOVAR_BLESS=1 cargo test -p kovar-gpu snapshots` updates the kept translations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -69,7 +69,7 @@ fn variants() -> BTreeSet<Asked> {
     variants
 }
 
-/// Translates as wgpu does for a pipeline of ours, with modules that were parsed before.
+/// Translates sources as wgpu does for our pipelines. Parsed modules are cached.
 #[derive(Default)]
 struct Translator {
     parsed: HashMap<String, (naga::Module, naga::valid::ModuleInfo)>,
@@ -115,9 +115,9 @@ impl Translator {
     }
 }
 
-/// The rule that a translation breaks.
+/// The rule that a translation breaks, if any.
 fn fault(msl: &str) -> Option<String> {
-    // What the policies of checked indexing write.
+    // Code of bounds checks.
     for check in [
         "metal::min(unsigned(",
         "DefaultConstructible",
@@ -127,14 +127,14 @@ fn fault(msl: &str) -> Option<String> {
             return Some(format!("checks bounds: `{check}`"));
         }
     }
-    for zero in [
+    for unneeded in [
         "__local_invocation_id == metal::uint3(0u)",
         "naga_div",
         "naga_mod",
         "loop_bound",
     ] {
-        if msl.contains(zero) {
-            return Some(format!("code that is never needed: `{zero}`"));
+        if msl.contains(unneeded) {
+            return Some(format!("unneeded code: `{unneeded}`"));
         }
     }
     let indexed = |line: &&str| line.contains("simdgroup_") && line.contains("8x8 inner[");
@@ -205,12 +205,12 @@ fn apple_s_translations_of_all_kernels_keep_the_rules_and_are_those_kept() {
     assert_eq!(
         names(&kept),
         names(&found),
-        "KOVAR_BLESS=1 keeps what is there"
+        "KOVAR_BLESS=1 updates the kept translations"
     );
     for (name, msl) in &kept {
         assert!(
             found[name] == *msl,
-            "{name} has changed; KOVAR_BLESS=1 keeps what is there"
+            "{name} has changed; KOVAR_BLESS=1 updates the kept translations"
         );
     }
 }

@@ -1,13 +1,15 @@
-// Elements as bits, whatever they mean: several in a word, or one in a word or two.
+// Elements as plain bits: several in a word, or one in a word or in two.
 
 import package::shared::out::out;
 
-// Elements in a word: 2^SHIFT. Those of 8 bytes are moved as pairs of words.
+// A word has 2^SHIFT elements.
 override SHIFT: u32 = 0u;
+// 1 for elements of 8 bytes. An invocation moves one of their two words.
+override SPLIT: u32 = 0u;
 
 const BITS_MASK = 0xffffffffu;
 
-// The bits of element `i` of those in `word`, which holds it.
+// The bits of element `i`, given its word.
 fn bits_of(word: u32, i: u32) -> u32 {
     let width = 32u >> SHIFT;
     return (word >> ((i & ((1u << SHIFT) - 1u)) * width)) & (BITS_MASK >> (32u - width));
@@ -22,12 +24,12 @@ fn put_bits(i: u32, bits: u32) {
 fn put_bits(i: u32, bits: u32) {
     let width = 32u >> SHIFT;
     let position = (i & ((1u << SHIFT) - 1u)) * width;
-    // The rest of the word is the neighbours' and never changes here.
+    // The rest of the word belongs to other invocations and does not change here.
     atomicAnd(&out[i >> SHIFT], ~((BITS_MASK >> (32u - width)) << position));
     atomicOr(&out[i >> SHIFT], bits << position);
 }
 
-// Writes all elements of the word of element `i`.
+// Writes the whole word that element `i` lies in.
 @if(!narrow)
 fn put_word(i: u32, word: u32) {
     out[i >> SHIFT] = word;

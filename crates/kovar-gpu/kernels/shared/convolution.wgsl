@@ -1,9 +1,9 @@
-// Convolutions over two dims, and their adjoints, as products of pixels and output channels whose
-// terms are (input channel, tap, tap). Along an axis, position `i` of a result reads the image at
+// Convolutions over two dims, and their adjoints, as products of pixels and output channels. K runs
+// over (input channel, tap, tap). Along an axis, position `i` of a result reads the image at
 // `i * advance + base + t * hop` for each tap `t`.
 //
-// The pixels of an adjoint come in phases: those whose position has the same remainder by the stride
-// have the same taps, those of every `skip`-th row of the kernel from `first` on.
+// The pixels of an adjoint have phases: pixels whose positions have the same remainder by the
+// stride have the same taps, every `skip`-th one of the kernel from `first` on.
 
 import package::shared::c::c_at;
 import package::shared::element::{decode, word_of};
@@ -21,12 +21,13 @@ struct Params {
     image: vec4<u32>,
     // Groups, output channels of a group, height and width.
     result: vec4<u32>,
-    // The kernel's height and width, the weight's stride from a group to the next.
+    // The kernel's height and width, and the weight's stride between groups.
     kernel: vec4<u32>,
     // Phases, stride, dilation and padding, vertical and horizontal.
     vertical: vec4<u32>,
     horizontal: vec4<u32>,
-    // Of an adjoint: `skip` and the rows of the image that it makes, vertical and horizontal.
+    // For an adjoint: `skip`, and the rows of the image that a skip stands for, vertical and
+    // horizontal.
     skips: vec4<u32>,
 }
 
@@ -42,7 +43,7 @@ override ADJOINT: u32 = 0u;
 // The taps of a phase along an axis.
 struct Taps {
     count: u32,
-    // The first in the kernel, and from one to the next.
+    // The first one in the kernel, and the distance between them.
     first: u32,
     skip: u32,
     advance: i32,
@@ -64,10 +65,10 @@ fn taps_of(axis: vec4<u32>, skips: vec2<u32>, kernel: u32, phase: u32) -> Taps {
     return Taps(0u, 0u, 1u, 1, 0, 0);
 }
 
-// What a workgroup computes: a part of a group and a phase.
-struct Part {
+// A group of the result in one phase.
+struct Phase {
     group: u32,
-    // The first row and column of the result, and the rows and columns that the phase has.
+    // Its first row and column of the result, and the number of its rows and columns.
     row: u32,
     column: u32,
     rows: u32,
@@ -76,14 +77,10 @@ struct Part {
     horizontal: Taps,
 }
 
-fn parts() -> u32 {
-    return params.result.x * params.vertical.x * params.horizontal.x;
-}
-
-fn part_of(index: u32) -> Part {
+fn phase_of(index: u32) -> Phase {
     let column = index % params.horizontal.x;
     let row = index / params.horizontal.x % params.vertical.x;
-    return Part(
+    return Phase(
         index / params.horizontal.x / params.vertical.x,
         row,
         column,
@@ -94,16 +91,40 @@ fn part_of(index: u32) -> Part {
     );
 }
 
-// Pixels of a part; no part has more than the first.
-fn pixels_of(part: Part) -> u32 {
-    return params.image.x * part.rows * part.columns;
+// The first pixel and output channel of a tile.
+struct Corner {
+    // Whether there is such a tile.
+    inside: bool,
+    phase: Phase,
+    pixel: u32,
+    channel: u32,
 }
 
-fn terms_of(part: Part) -> u32 {
-    return params.image.y * part.vertical.count * part.horizontal.count;
+// The corner of tile `i` of those with this many pixels and output channels.
+fn corner_of(i: u32, pixels: u32, channels: u32) -> Corner {
+    // No phase has more pixels than the first.
+    let rows = (pixels_of(phase_of(0u)) + pixels - 1u) / pixels;
+    let columns = (params.result.y + channels - 1u) / channels;
+    let phases = params.result.x * params.vertical.x * params.horizontal.x;
+    return Corner(
+        i < rows * columns * phases,
+        phase_of(i / rows / columns),
+        i % rows * pixels,
+        i / rows % columns * channels,
+    );
 }
 
-// A pixel of the result as the image is seen from it.
+// The pixels of a phase.
+fn pixels_of(phase: Phase) -> u32 {
+    return params.image.x * phase.rows * phase.columns;
+}
+
+// The elements along K.
+fn depth_of(phase: Phase) -> u32 {
+    return params.image.y * phase.vertical.count * phase.horizontal.count;
+}
+
+// A pixel of the result, in coordinates of the image.
 struct Pixel {
     any: bool,
     // The position of its batch and group in `x`.
@@ -112,89 +133,89 @@ struct Pixel {
     column: i32,
 }
 
-fn pixel_of(part: Part, pixel: u32) -> Pixel {
-    let column = pixel % part.columns;
-    let row = pixel / part.columns % part.rows;
-    let batch = pixel / part.columns / part.rows;
-    let group = part.group * params.image.y;
+fn pixel_of(phase: Phase, pixel: u32) -> Pixel {
+    let column = pixel % phase.columns;
+    let row = pixel / phase.columns % phase.rows;
+    let batch = pixel / phase.columns / phase.rows;
+    let group = phase.group * params.image.y;
     return Pixel(
         batch < params.image.x,
         params.x.offset + batch * params.x.strides.x + group * params.x.strides.y,
-        i32(row) * part.vertical.advance + part.vertical.base,
-        i32(column) * part.horizontal.advance + part.horizontal.base,
+        i32(row) * phase.vertical.advance + phase.vertical.base,
+        i32(column) * phase.horizontal.advance + phase.horizontal.base,
     );
 }
 
-// A term: an input channel and a tap.
-struct Term {
+// An element along K: an input channel and a tap.
+struct Tap {
     channel: u32,
     vertical: u32,
     horizontal: u32,
 }
 
-fn term_of(part: Part, term: u32) -> Term {
-    let horizontal = term % part.horizontal.count;
-    let rest = term / part.horizontal.count;
-    return Term(rest / part.vertical.count, rest % part.vertical.count, horizontal);
+fn tap_of(phase: Phase, k: u32) -> Tap {
+    let horizontal = k % phase.horizontal.count;
+    let rest = k / phase.horizontal.count;
+    return Tap(rest / phase.vertical.count, rest % phase.vertical.count, horizontal);
 }
 
-// The image at a term of a pixel, 0 outside.
-fn image_at(part: Part, pixel: Pixel, term: Term) -> f32 {
-    let row = pixel.row + i32(term.vertical) * part.vertical.hop;
-    let column = pixel.column + i32(term.horizontal) * part.horizontal.hop;
+// The image at a tap of a pixel, 0 outside.
+fn image_at(phase: Phase, pixel: Pixel, tap: Tap) -> f32 {
+    let row = pixel.row + i32(tap.vertical) * phase.vertical.hop;
+    let column = pixel.column + i32(tap.horizontal) * phase.horizontal.hop;
     let inside = row >= 0 && u32(row) < params.image.z && column >= 0
         && u32(column) < params.image.w;
     if !pixel.any || !inside {
         return 0.0;
     }
-    let steps = params.x.strides.yzw * vec3<u32>(term.channel, u32(row), u32(column));
+    let steps = params.x.strides.yzw * vec3<u32>(tap.channel, u32(row), u32(column));
     let i = pixel.base + steps.x + steps.y + steps.z;
     return decode(x[word_of(i, A_DTYPE)], i, A_DTYPE);
 }
 
-// The weight of a term for an output channel of the group, which is there.
-fn weight_at(part: Part, channel: u32, term: Term) -> f32 {
+// The weight of a tap for an output channel of the group, which must exist.
+fn weight_at(phase: Phase, channel: u32, tap: Tap) -> f32 {
     let taps = vec2<u32>(
-        part.vertical.first + term.vertical * part.vertical.skip,
-        part.horizontal.first + term.horizontal * part.horizontal.skip,
+        phase.vertical.first + tap.vertical * phase.vertical.skip,
+        phase.horizontal.first + tap.horizontal * phase.horizontal.skip,
     );
-    let steps = params.weight.strides * vec4<u32>(channel, term.channel, taps);
-    let i = params.weight.offset + part.group * params.kernel.z
+    let steps = params.weight.strides * vec4<u32>(channel, tap.channel, taps);
+    let i = params.weight.offset + phase.group * params.kernel.z
         + steps.x + steps.y + steps.z + steps.w;
     return decode(weight[word_of(i, B_DTYPE)], i, B_DTYPE);
 }
 
-// The place of a pixel's result in a window.
-fn place_of(view: View, part: Part, pixel: u32, channel: u32) -> u32 {
-    let column = part.column + pixel % part.columns * params.horizontal.x;
-    let row = part.row + pixel / part.columns % part.rows * params.vertical.x;
-    let batch = pixel / part.columns / part.rows;
+// The position of a pixel's result in a view.
+fn place_of(view: View, phase: Phase, pixel: u32, channel: u32) -> u32 {
+    let column = phase.column + pixel % phase.columns * params.horizontal.x;
+    let row = phase.row + pixel / phase.columns % phase.rows * params.vertical.x;
+    let batch = pixel / phase.columns / phase.rows;
     let steps = view.strides
-        * vec4<u32>(batch, part.group * params.result.y + channel, row, column);
+        * vec4<u32>(batch, phase.group * params.result.y + channel, row, column);
     return view.offset + steps.x + steps.y + steps.z + steps.w;
 }
 
-fn added(part: Part, pixel: u32, channel: u32, sum: f32) -> f32 {
+fn added(phase: Phase, pixel: u32, channel: u32, sum: f32) -> f32 {
     if ADDEND == 1u {
-        return sum + c_at(place_of(params.c, part, pixel, channel));
+        return sum + c_at(place_of(params.c, phase, pixel, channel));
     }
     return sum;
 }
 
-// Writes the results of a pixel and the next, as far as they are there, given their sums.
-fn finish_pair(part: Part, pixel: u32, channel: u32, first: f32, second: f32) {
-    let pixels = pixels_of(part);
+// Writes the results of a pixel and the next one, given their sums, unless they lie outside.
+fn finish_pair(phase: Phase, pixel: u32, channel: u32, first: f32, second: f32) {
+    let pixels = pixels_of(phase);
     if pixel >= pixels || channel >= params.result.y {
         return;
     }
-    let place = place_of(params.out, part, pixel, channel);
-    let y = added(part, pixel, channel, first);
+    let place = place_of(params.out, phase, pixel, channel);
+    let y = added(phase, pixel, channel, first);
     if pixel + 1u >= pixels {
         put(place, y);
         return;
     }
-    let next_place = place_of(params.out, part, pixel + 1u, channel);
-    let next_y = added(part, pixel + 1u, channel, second);
+    let next_place = place_of(params.out, phase, pixel + 1u, channel);
+    let next_y = added(phase, pixel + 1u, channel, second);
     if next_place == place + 1u && place % 2u == 0u {
         put_pair(place, y, next_y);
     } else {

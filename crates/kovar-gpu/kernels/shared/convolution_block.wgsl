@@ -1,7 +1,8 @@
-// Blocks of the factors of a convolution as a product: four pixels or output channels, four terms.
+// Blocks of the factors of a convolution as a product: four pixels or output channels by four
+// elements along K.
 
 import package::shared::convolution::{
-    Part, Pixel, Term, image_at, params, pixel_of, term_of, terms_of, weight_at,
+    Phase, Pixel, Tap, depth_of, image_at, params, pixel_of, tap_of, weight_at,
 };
 
 // Four pixels.
@@ -12,64 +13,64 @@ struct Four {
     p3: Pixel,
 }
 
-fn image_term(part: Part, pixels: Four, i: u32) -> vec4<f32> {
-    if i >= terms_of(part) {
+fn image_column(phase: Phase, pixels: Four, k: u32) -> vec4<f32> {
+    if k >= depth_of(phase) {
         return vec4<f32>();
     }
-    let term = term_of(part, i);
+    let tap = tap_of(phase, k);
     return vec4<f32>(
-        image_at(part, pixels.p0, term),
-        image_at(part, pixels.p1, term),
-        image_at(part, pixels.p2, term),
-        image_at(part, pixels.p3, term),
+        image_at(phase, pixels.p0, tap),
+        image_at(phase, pixels.p1, tap),
+        image_at(phase, pixels.p2, tap),
+        image_at(phase, pixels.p3, tap),
     );
 }
 
-fn weight_term(part: Part, channel: u32, i: u32) -> vec4<f32> {
-    if i >= terms_of(part) {
+fn weight_column(phase: Phase, channel: u32, k: u32) -> vec4<f32> {
+    if k >= depth_of(phase) {
         return vec4<f32>();
     }
-    let term = term_of(part, i);
+    let tap = tap_of(phase, k);
     return vec4<f32>(
-        weight_or_zero(part, channel, term),
-        weight_or_zero(part, channel + 1u, term),
-        weight_or_zero(part, channel + 2u, term),
-        weight_or_zero(part, channel + 3u, term),
+        weight_or_zero(phase, channel, tap),
+        weight_or_zero(phase, channel + 1u, tap),
+        weight_or_zero(phase, channel + 2u, tap),
+        weight_or_zero(phase, channel + 3u, tap),
     );
 }
 
-fn weight_or_zero(part: Part, channel: u32, term: Term) -> f32 {
+fn weight_or_zero(phase: Phase, channel: u32, tap: Tap) -> f32 {
     if channel >= params.result.y {
         return 0.0;
     }
-    return weight_at(part, channel, term);
+    return weight_at(phase, channel, tap);
 }
 
-fn four_pixels(part: Part, first: u32) -> Four {
+fn four_pixels(phase: Phase, first: u32) -> Four {
     return Four(
-        pixel_of(part, first),
-        pixel_of(part, first + 1u),
-        pixel_of(part, first + 2u),
-        pixel_of(part, first + 3u),
+        pixel_of(phase, first),
+        pixel_of(phase, first + 1u),
+        pixel_of(phase, first + 2u),
+        pixel_of(phase, first + 3u),
     );
 }
 
-// Terms `i` to `i + 3` (columns) of the pixels, 0 beyond the last.
-fn image_block(part: Part, pixels: Four, i: u32) -> mat4x4<f32> {
+// Elements `k` to `k + 3` (columns) of the pixels, zeros outside.
+fn image_block(phase: Phase, pixels: Four, k: u32) -> mat4x4<f32> {
     return mat4x4<f32>(
-        image_term(part, pixels, i),
-        image_term(part, pixels, i + 1u),
-        image_term(part, pixels, i + 2u),
-        image_term(part, pixels, i + 3u),
+        image_column(phase, pixels, k),
+        image_column(phase, pixels, k + 1u),
+        image_column(phase, pixels, k + 2u),
+        image_column(phase, pixels, k + 3u),
     );
 }
 
 // The same of output channels of the group.
-fn weight_block(part: Part, channel: u32, i: u32) -> mat4x4<f32> {
+fn weight_block(phase: Phase, channel: u32, k: u32) -> mat4x4<f32> {
     return mat4x4<f32>(
-        weight_term(part, channel, i),
-        weight_term(part, channel, i + 1u),
-        weight_term(part, channel, i + 2u),
-        weight_term(part, channel, i + 3u),
+        weight_column(phase, channel, k),
+        weight_column(phase, channel, k + 1u),
+        weight_column(phase, channel, k + 2u),
+        weight_column(phase, channel, k + 3u),
     );
 }

@@ -1,4 +1,4 @@
-// Elements of 32 or 16 bits in storage that is an array of words.
+// Elements of 32 or 16 bits in an array of words.
 
 const F32 = 0u;
 const F16 = 1u;
@@ -27,15 +27,15 @@ fn encode(value: f32, dtype: u32) -> u32 {
     let magnitude = bits & 0x7fffffffu;
     if dtype == BF16 {
         let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
-        // A NaN keeps its upper bits and stays one.
+        // A NaN keeps its upper bits and remains a NaN.
         return select(rounded, (bits >> 16u) | 0x40u, magnitude > 0x7f800000u);
     }
     let sign = (bits >> 16u) & 0x8000u;
-    // 2^16 and above, and what rounds to it, is infinite.
+    // Magnitudes that round to 2^16 or above become infinite.
     if magnitude >= 0x477ff000u {
         return sign | select(0x7c00u, 0x7e00u, magnitude > 0x7f800000u);
     }
-    // Below 2^-14 the step is 2^-24: adding 0.5 leaves the rounded steps in the low bits.
+    // Below 2^-14 the unit is 2^-24. Adding 0.5 leaves the rounded number of units in the low bits.
     if magnitude < 0x38800000u {
         return sign | (bitcast<u32>(bitcast<f32>(magnitude) + 0.5) - 0x3f000000u);
     }

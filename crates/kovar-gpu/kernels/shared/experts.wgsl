@@ -1,12 +1,12 @@
-// The experts that pairs of a token and a slot name, among those of the dispatch. Batches are
-// pairs: `params.batch.z` tokens by `params.batch.w` slots, and the view of `c` is that of the ids.
+// The experts that pairs of a token and a slot name. Batches are pairs: `params.batch.z` tokens by
+// `params.batch.w` slots. The view of `c` is that of the ids.
 
 import package::shared::product::{Bases, params};
 import package::shared::view::{position, unravel};
 
 @group(0) @binding(5) var<storage, read_write> ids: array<i32>;
 
-// All experts, of which the dispatch has some.
+// The number of all experts. The dispatch has a range of them.
 fn experts() -> u32 {
     return params.size.w;
 }
@@ -23,7 +23,7 @@ fn expert_of(pair: u32) -> u32 {
     return select(experts(), u32(id), id >= 0 && u32(id) < experts());
 }
 
-// Where the matrices of a pair and an expert of the dispatch begin.
+// Where the matrices of a pair and of an expert of the dispatch begin.
 fn bases_of_pair(pair: u32, expert: u32) -> Bases {
     let at = unravel(pair, params.batch);
     let own = select(expert - first_expert(), 0u, expert == experts());

@@ -1,4 +1,5 @@
-// Elements of factors of products: those of `element` and 8-bit floats, one by one or from 16 bytes.
+// Elements of factors of products: the dtypes of `element` and 8-bit floats, read one by one or in
+// runs of 16 bytes.
 
 import package::shared::element::{BF16, F16, F32, decode, word_of};
 
@@ -46,7 +47,7 @@ fn eight_bits(code: u32, dtype: u32) -> f32 {
     return bitcast<f32>(bits | sign);
 }
 
-// The 16 bytes that hold element `i`, counted in runs of 16 bytes.
+// The index of the run of 16 bytes that holds element `i`.
 fn run_of(i: u32, dtype: u32) -> u32 {
     if dtype == F32 {
         return i >> 2u;
@@ -54,7 +55,7 @@ fn run_of(i: u32, dtype: u32) -> u32 {
     return select(i >> 3u, i >> 4u, dtype >= F8E4M3);
 }
 
-// Elements `i` to `i + 3`, `i` a multiple of 4, given their 16 bytes.
+// Elements `i` to `i + 3`, `i` a multiple of 4, given their run.
 fn four_of(run: vec4<u32>, i: u32, dtype: u32) -> vec4<f32> {
     if dtype == F32 {
         return bitcast<vec4<f32>>(run);

@@ -1,5 +1,5 @@
-// Whether products in f16 are good enough: factors that are not of f16 must neither overflow nor lie
-// among the smallest numbers altogether.
+// Whether f16 is precise enough for a product: a factor of another dtype must not overflow, and its
+// greatest magnitude must not be among the smallest numbers.
 
 import package::shared::element::{BF16, F32};
 
@@ -21,7 +21,7 @@ fn block_peak(block: mat4x4<f32>) -> f32 {
     return max(max(all.x, all.y), max(all.z, all.w));
 }
 
-// Takes note of a block of a factor.
+// Records the peak of a block of a factor.
 fn peaks_note(is_b: bool, a_dtype: u32, b_dtype: u32, block: mat4x4<f32>) {
     if is_b {
         if b_dtype == F32 || b_dtype == BF16 {
@@ -36,10 +36,10 @@ fn fits_half(peak: f32) -> bool {
     return peak == 0.0 || (peak >= 0.00390625 && peak <= 65504.0);
 }
 
-// Whether all blocks of the workgroup were good enough. All invocations call it.
+// Whether f16 can hold all blocks of the workgroup. All invocations call it.
 fn peaks_fit(lane: u32) -> bool {
     workgroupBarrier();
-    // Magnitudes are ordered as their bits.
+    // Magnitudes are in the order of their bits.
     atomicMax(&peaks[0], bitcast<u32>(peak_a));
     atomicMax(&peaks[1], bitcast<u32>(peak_b));
     workgroupBarrier();

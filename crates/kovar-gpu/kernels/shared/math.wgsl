@@ -1,5 +1,6 @@
-// Functions of f32 to a few units in the last place: what WGSL itself has may be off by 2^-11. Limits and NaN
-// are told from numbers by their bits, for arithmetic may assume that there are none.
+// Functions of f32 to a few units in the last place: WGSL's own functions may be off by 2^-11.
+// Infinities and NaN are recognised by their bits, because compilers may assume that arithmetic has
+// none.
 
 import package::shared::wide::{funnel, mul_wide};
 
@@ -14,12 +15,12 @@ fn is_finite(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) < INFINITY_BITS;
 }
 
-// `y`, or what `bits` stand for where `condition` holds.
+// The number with these bits if `condition` holds, else `y`.
 fn or_bits(y: f32, bits: u32, condition: bool) -> f32 {
     return bitcast<f32>(select(bitcast<u32>(y), bits, condition));
 }
 
-// `y`, but `x` where that is NaN.
+// `x` if it is NaN, else `y`.
 fn keep_nan(y: f32, x: f32) -> f32 {
     return or_bits(y, bitcast<u32>(x), is_nan(x));
 }
@@ -29,9 +30,9 @@ fn power_of_two(n: i32) -> f32 {
     return bitcast<f32>(u32(n + 127) << 23u);
 }
 
-// `e^x`: `2^n e^r` with `|r| <= ln(2) / 2`. The rest `r` is found in integers, units of 2^-24, because
-// compilers may reorder sums of floats, here until nothing is left of `r`. Half a unit is less than half a
-// unit in the last place of the result.
+// `e^x` as `2^n e^r` with `|r| <= ln(2) / 2`. The remainder `r` is computed in integers, in units
+// of 2^-24, because compilers may reorder sums of floats and so cancel `r`. Half such a unit is
+// less than half a unit in the last place of the result.
 fn exponential(x: f32) -> f32 {
     let bounded = clamp(x, -104.0, 89.0);
     let n = i32(round(bounded * 1.44269504));
@@ -45,7 +46,7 @@ fn exponential(x: f32) -> f32 {
     sum = fma(sum, r, 1.6666665e-1);
     sum = fma(sum, r, 0.5);
     let y = fma(sum, r * r, r) + 1.0;
-    // In two steps, as the power may be out of range where the product isn't.
+    // In two steps, because the power may be out of range where the product is not.
     let half = n >> 1u;
     let scaled = y * power_of_two(half) * power_of_two(n - half);
     return or_bits(scaled, INFINITY_BITS, x > 88.7228394);
@@ -65,10 +66,10 @@ fn twice_atanh(s: f32) -> f32 {
     return fma(sum * square, s, 2.0 * s);
 }
 
-// `ln(x)`: of `2^n m` with `m` from the root of 1/2 to that of 2.
+// `ln(x)` with `x = 2^n m` and `m` between the roots of 1/2 and of 2.
 fn logarithm(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
-    // Denormals as if the exponent went on.
+    // Denormals are normalised, with exponents below the range of normal numbers.
     let shift = select(0u, countLeadingZeros(bits & 0x7fffffu) - 8u, bits < 0x800000u && bits != 0u);
     let normal = select(bits, (bits << shift) & 0x7fffffu, shift != 0u);
     let exponent = select(i32(bits >> 23u), 1 - i32(shift), shift != 0u);
@@ -89,8 +90,8 @@ fn logarithm_of_one_and(u: f32) -> f32 {
     return twice_atanh(u / (2.0 + u));
 }
 
-// Word `i` of the binary fraction of 1 / (2 pi), behind one of zeros.
-fn inverse_of_turn(i: u32) -> u32 {
+// Word `i` of a word of zeros and the binary fraction of 1 / (2 pi).
+fn inverse_two_pi(i: u32) -> u32 {
     switch i {
         case 1u { return 0x28be60dbu; }
         case 2u { return 0x9391054au; }
@@ -103,28 +104,28 @@ fn inverse_of_turn(i: u32) -> u32 {
     }
 }
 
-// 32 bits of it from bit `bit` on.
-fn inverse_of_turn_from(bit: u32) -> u32 {
+// 32 bits of these words from bit `bit` on.
+fn inverse_two_pi_from(bit: u32) -> u32 {
     let word = bit >> 5u;
-    return funnel(inverse_of_turn(word), inverse_of_turn(word + 1u), bit & 31u);
+    return funnel(inverse_two_pi(word), inverse_two_pi(word + 1u), bit & 31u);
 }
 
-// The part of a turn, in units of 2^-32 and of 2^-64, that remains of an angle of `x` radians when all whole
-// turns are taken out (Payne and Hanek 1983): the integer mantissa times those 96 bits of 1 / (2 pi) that
-// whole turns don't take up. `x` is finite and at least 1/2.
+// The fraction of a turn of an angle of `x` radians, in units of 2^-32 and of 2^-64 (Payne and
+// Hanek 1983): the integer mantissa times those 96 bits of 1 / (2 pi) that do not give whole turns.
+// `x` is finite and at least 1/2.
 fn turn_of(x: f32) -> vec2<u32> {
     let bits = bitcast<u32>(x);
     let mantissa = (bits & 0x7fffffu) | 0x800000u;
-    // x = mantissa 2^(exponent - 150), and the table begins 32 bits before the point.
+    // x = mantissa 2^(exponent - 150), and the table begins 32 bits before the binary point.
     let start = ((bits >> 23u) & 0xffu) - 118u;
-    let low = mul_wide(mantissa, inverse_of_turn_from(start + 64u));
-    let middle = mul_wide(mantissa, inverse_of_turn_from(start + 32u));
+    let low = mul_wide(mantissa, inverse_two_pi_from(start + 64u));
+    let middle = mul_wide(mantissa, inverse_two_pi_from(start + 32u));
     let second = middle.x + low.y;
     let carry = middle.y + select(0u, 1u, second < low.y);
-    return vec2<u32>(mantissa * inverse_of_turn_from(start) + carry, second);
+    return vec2<u32>(mantissa * inverse_two_pi_from(start) + carry, second);
 }
 
-// The sine of a part of a turn in units of 2^-32 and of 2^-64, and `quarters` of a turn.
+// The sine of a fraction of a turn, in units of 2^-32 and of 2^-64, plus `quarters` of a turn.
 fn sine_of_turn(turn: vec2<u32>, quarters: u32) -> f32 {
     let nearest = (turn.x + 0x20000000u) >> 30u;
     let rest = turn.x - (nearest << 30u);
@@ -133,13 +134,13 @@ fn sine_of_turn(turn: vec2<u32>, quarters: u32) -> f32 {
     let high = select(rest, ~rest + select(0u, 1u, turn.y == 0u), negative);
     let zeros = select(countLeadingZeros(high), 32u + countLeadingZeros(low), high == 0u);
     let top = select(funnel(high, low, zeros & 31u), low << (zeros & 31u), high == 0u);
-    // 2 pi top 2^-(32 + zeros); of a whole number of quarters nothing is left.
+    // 2 pi top 2^-(32 + zeros), which is 0 for a whole number of quarters.
     let part = f32(top) * power_of_two(-32 - i32(min(zeros, 64u))) * 6.28318531;
     let angle = select(part, -part, negative);
     return sine_or_cosine(angle, nearest + quarters);
 }
 
-// The sine of an angle of at most pi / 4 and `quarters` of a turn.
+// The sine of an angle of at most pi / 4 plus `quarters` of a turn.
 fn sine_or_cosine(angle: f32, quarters: u32) -> f32 {
     let square = angle * angle;
     var sine = fma(-1.95152959e-4, square, 8.33216087e-3);
@@ -162,7 +163,7 @@ fn sine(x: f32, quarters: u32) -> f32 {
         return or_bits(x, NAN_BITS, true);
     }
     let turn = turn_of(magnitude);
-    // sin(-x) is the sine of the turn that is left to a whole one.
+    // sin(-x) is the sine of the rest of the turn.
     let low = 0u - turn.y;
     let other = vec2<u32>(~turn.x + select(0u, 1u, turn.y == 0u), low);
     return sine_of_turn(select(turn, other, x < 0.0), quarters);
@@ -193,8 +194,8 @@ fn silu(x: f32) -> f32 {
     return or_bits(x * sigmoid(x), NAN_BITS, bitcast<u32>(x) == 0xff800000u);
 }
 
-// `x Phi(x)`: `Phi(-|x|) = e^(-x^2 / 2) t P(t)` with `t = 1 / (1 + |x| / 4)` and a Chebyshev fit `P`, good to
-// 3e-9 where the exponential isn't 0.
+// `x Phi(x)` with `Phi(-|x|) = e^(-x^2 / 2) t P(t)`, `t = 1 / (1 + |x| / 4)` and a Chebyshev fit
+// `P`, whose error is below 3e-9 where the exponential is not 0.
 fn gelu(x: f32) -> f32 {
     let magnitude = min(abs(x), 20.0);
     let t = 1.0 / fma(magnitude, 0.25, 1.0);
@@ -231,12 +232,13 @@ fn softplus(x: f32) -> f32 {
     return max(x, 0.0) + logarithm_of_one_and(exponential(-abs(x)));
 }
 
-// `2^64 x` of a number below 2^64, by its bits where it is subnormal: devices may read those as 0.
+// `2^64 x` of a number below 2^64. Subnormal numbers are read by their bits, because devices may
+// take them for 0.
 fn scaled_up(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
     let magnitude = bits & 0x7fffffffu;
     if magnitude < 0x00800000u {
-        // Units of 2^-149.
+        // In units of 2^-149.
         let units = f32(magnitude) * 2.5849394e-26;
         return bitcast<f32>(bitcast<u32>(units) | (bits & 0x80000000u));
     }
@@ -249,14 +251,14 @@ fn quotient(x: f32, y: f32) -> f32 {
     if divisor >= 0x00800000u {
         return x / y;
     }
-    // 2^60 and more, infinity and NaN divided by less than 2^-126.
+    // 2^60 or more, infinity or NaN divided by less than 2^-126.
     if (bitcast<u32>(x) & 0x7fffffffu) >= 0x5d800000u {
         return x / scaled_up(y) * 18446744073709551616.0;
     }
     return scaled_up(x) / scaled_up(y);
 }
 
-// The root of `|x|`.
+// The square root of `|x|`.
 fn square_root(x: f32) -> f32 {
     let magnitude = bitcast<u32>(x) & 0x7fffffffu;
     if magnitude < 0x00800000u {

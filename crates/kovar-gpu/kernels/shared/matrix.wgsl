@@ -1,27 +1,29 @@
 // A tile of a product in cooperative matrices: eight subgroups of 32 compute 8 x 8 matrices of sums
 // from slices of both factors in workgroup memory, each subgroup 4 x 2 of them. With the feature
 // `half` matrices are 16 x 16 of f16 with sums in f32, else 8 x 8 of f32. Without the feature
-// `matrices` the invocations do what the device's matrices would.
+// `matrices` the invocations emulate the device's matrices.
+
+import package::shared::share::{Share, share_of};
 
 @if(half) const MATRIX: u32 = 16u;
 @if(!half) const MATRIX: u32 = 8u;
-// Lines of a tile.
+// Rows of each factor that a tile has.
 @if(half) const MATRIX_SPAN: u32 = 128u;
 @if(!half) const MATRIX_SPAN: u32 = 64u;
 
 const MATRIX_INVOCATIONS = 256u;
 
-// Terms of a slice, a multiple of `MATRIX`.
+// Elements along K that a slice has, a multiple of `MATRIX`.
 override MATRIX_DEPTH: u32 = 32u;
-// Elements of a factor from a line to the next; a few more than terms, so that lines meet different
-// banks.
+// The distance of rows of a slice in elements. It exceeds the depth a little, so that rows use
+// different banks.
 override MATRIX_STRIDE: u32 = 40u;
-// Elements of a factor's slice over 4 with `half`, else elements.
+// The size of a factor's slice: in vectors of four elements with `half`, else in elements.
 override MATRIX_PLACES: u32 = 1280u;
 
-// Both factors and, of each subgroup, a matrix of sums. Devices load and store matrices at multiples of
-// 16 bytes, and round what lies between down: a vector of four f32 aligns the whole, and each part of it is
-// a multiple of 16 bytes.
+// Both factors, and a matrix of sums for each subgroup. Devices load and store matrices at
+// multiples of 16 bytes and round other addresses down. The vectors of four f32 align the struct,
+// and the size of each of its arrays is a multiple of 16 bytes.
 @if(matrices && half)
 struct MatrixMemory {
     sums: array<vec4<f32>, 512>,
@@ -49,15 +51,15 @@ var<workgroup> matrix_sums: array<f32, 2048>;
 @if(matrices && !half) alias MatrixB = coop_mat8x8<f32, B>;
 @if(matrices && !half) alias MatrixC = coop_mat8x8<f32, C>;
 
-// An invocation of the first of a subgroup has a row.
+// The first `MATRIX` invocations of a subgroup have a row each.
 @if(!matrices)
 struct MatrixA {
     row: array<f32, MATRIX>,
 }
-// The matrix stays where it is.
+// The matrix stays in workgroup memory.
 @if(!matrices)
 struct MatrixB {
-    line: u32,
+    row: u32,
     k: u32,
 }
 @if(!matrices)
@@ -65,13 +67,13 @@ struct MatrixC {
     row: array<f32, MATRIX>,
 }
 
-// The invocation and the subgroup, as the subgroup's matrices count them.
+// The invocation's number in its subgroup, and the subgroup.
 var<private> matrix_lane: u32;
 var<private> matrix_subgroup: u32;
-// `MATRIX`, which compilers don't see, so that they leave loops over a matrix rolled.
+// `MATRIX`, hidden from compilers so that they do not unroll loops over a matrix.
 @if(!matrices) var<private> matrix_size: u32;
 
-// The sums: four rows of matrices, two columns.
+// The sums: four rows of matrices by two columns.
 var<private> c00: MatrixC;
 var<private> c01: MatrixC;
 var<private> c10: MatrixC;
@@ -97,52 +99,35 @@ fn matrix_begin(lane: u32, subgroup: u32, zero: u32) {
     c31 = MatrixC();
 }
 
-// The 4 x 4 elements that an invocation brings to workgroup memory, counted from the slice's begin.
-struct MatrixShare {
-    any: bool,
-    is_b: bool,
-    line: u32,
-    k: u32,
+// Share `i` of a slice.
+fn matrix_share(i: u32, a_k_major: bool, b_k_major: bool) -> Share {
+    return share_of(i, MATRIX_SPAN / 4u, MATRIX_DEPTH / 4u, a_k_major, b_k_major);
 }
 
-// Share `i` of a slice; `along_k` tells for each factor whether neighbours along k are neighbours in
-// memory.
-fn matrix_share(i: u32, a_along_k: bool, b_along_k: bool) -> MatrixShare {
-    let quads = MATRIX_DEPTH / 4u;
-    let groups = MATRIX_SPAN / 4u;
-    let blocks = quads * groups;
-    let is_b = i >= blocks;
-    let block = select(i, i - blocks, is_b);
-    if select(a_along_k, b_along_k, is_b) {
-        return MatrixShare(i < 2u * blocks, is_b, block / quads * 4u, block % quads * 4u);
-    }
-    return MatrixShare(i < 2u * blocks, is_b, block % groups * 4u, block / groups * 4u);
-}
-
-// Writes a share, of which a column has the elements of one term.
-fn matrix_stage(share: MatrixShare, block: mat4x4<f32>) {
+// Writes a share to workgroup memory. A column of the block has the elements of one `k`.
+fn matrix_stage(share: Share, block: mat4x4<f32>) {
     if share.any {
-        let lines = transpose(block);
-        stage_line(share.is_b, share.line, share.k, lines[0]);
-        stage_line(share.is_b, share.line + 1u, share.k, lines[1]);
-        stage_line(share.is_b, share.line + 2u, share.k, lines[2]);
-        stage_line(share.is_b, share.line + 3u, share.k, lines[3]);
+        let rows = transpose(block);
+        stage_row(share.is_b, share.row, share.k, rows[0]);
+        stage_row(share.is_b, share.row + 1u, share.k, rows[1]);
+        stage_row(share.is_b, share.row + 2u, share.k, rows[2]);
+        stage_row(share.is_b, share.row + 3u, share.k, rows[3]);
     }
 }
 
 @if(matrices && half)
-fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
-    let place = (line * MATRIX_STRIDE + k) / 4u;
+fn stage_row(is_b: bool, row: u32, k: u32, four: vec4<f32>) {
+    let place = (row * MATRIX_STRIDE + k) / 4u;
     if is_b {
-        matrix_memory.b[place] = vec4<f16>(terms);
+        matrix_memory.b[place] = vec4<f16>(four);
     } else {
-        matrix_memory.a[place] = vec4<f16>(terms);
+        matrix_memory.a[place] = vec4<f16>(four);
     }
 }
 @if(!matrices && half)
-fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
-    let place = (line * MATRIX_STRIDE + k) / 4u;
-    let packed = vec2<u32>(pack2x16float(terms.xy), pack2x16float(terms.zw));
+fn stage_row(is_b: bool, row: u32, k: u32, four: vec4<f32>) {
+    let place = (row * MATRIX_STRIDE + k) / 4u;
+    let packed = vec2<u32>(pack2x16float(four.xy), pack2x16float(four.zw));
     if is_b {
         matrix_b[place] = packed;
     } else {
@@ -150,42 +135,42 @@ fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
     }
 }
 @if(!half)
-fn stage_line(is_b: bool, line: u32, k: u32, terms: vec4<f32>) {
-    let place = line * MATRIX_STRIDE + k;
+fn stage_row(is_b: bool, row: u32, k: u32, four: vec4<f32>) {
+    let place = row * MATRIX_STRIDE + k;
     if is_b {
-        matrix_b[place] = terms.x;
-        matrix_b[place + 1u] = terms.y;
-        matrix_b[place + 2u] = terms.z;
-        matrix_b[place + 3u] = terms.w;
+        matrix_b[place] = four.x;
+        matrix_b[place + 1u] = four.y;
+        matrix_b[place + 2u] = four.z;
+        matrix_b[place + 3u] = four.w;
     } else {
-        matrix_a[place] = terms.x;
-        matrix_a[place + 1u] = terms.y;
-        matrix_a[place + 2u] = terms.z;
-        matrix_a[place + 3u] = terms.w;
+        matrix_a[place] = four.x;
+        matrix_a[place + 1u] = four.y;
+        matrix_a[place + 2u] = four.z;
+        matrix_a[place + 3u] = four.w;
     }
 }
 
 @if(matrices && half)
-fn load_a(line: u32, k: u32) -> MatrixA {
-    let place = (line * MATRIX_STRIDE + k) / 4u;
+fn load_a(row: u32, k: u32) -> MatrixA {
+    let place = (row * MATRIX_STRIDE + k) / 4u;
     let stride = MATRIX_STRIDE / 4u;
     return coopLoadT<coop_mat16x16<f16, A>>(&matrix_memory.a[place], stride);
 }
 @if(matrices && half)
-fn load_b(line: u32, k: u32) -> MatrixB {
-    let place = (line * MATRIX_STRIDE + k) / 4u;
+fn load_b(row: u32, k: u32) -> MatrixB {
+    let place = (row * MATRIX_STRIDE + k) / 4u;
     let stride = MATRIX_STRIDE / 4u;
     return coopLoad<coop_mat16x16<f16, B>>(&matrix_memory.b[place], stride);
 }
 @if(matrices && !half)
-fn load_a(line: u32, k: u32) -> MatrixA {
-    let place = line * MATRIX_STRIDE + k;
+fn load_a(row: u32, k: u32) -> MatrixA {
+    let place = row * MATRIX_STRIDE + k;
     let stride = MATRIX_STRIDE;
     return coopLoadT<coop_mat8x8<f32, A>>(&matrix_a[place], stride);
 }
 @if(matrices && !half)
-fn load_b(line: u32, k: u32) -> MatrixB {
-    let place = line * MATRIX_STRIDE + k;
+fn load_b(row: u32, k: u32) -> MatrixB {
+    let place = row * MATRIX_STRIDE + k;
     let stride = MATRIX_STRIDE;
     return coopLoad<coop_mat8x8<f32, B>>(&matrix_b[place], stride);
 }
@@ -194,49 +179,49 @@ fn multiply_add(a: MatrixA, b: MatrixB, c: MatrixC) -> MatrixC {
     return coopMultiplyAdd(a, b, c);
 }
 @if(matrices && half)
-fn leave_sums(c: MatrixC) {
+fn store_sums(c: MatrixC) {
     let place = matrix_subgroup * MATRIX * MATRIX / 4u;
     let stride = MATRIX / 4u;
     coopStoreT(c, &matrix_memory.sums[place], stride);
 }
 @if(matrices && !half)
-fn leave_sums(c: MatrixC) {
+fn store_sums(c: MatrixC) {
     let place = matrix_subgroup * MATRIX * MATRIX;
     let stride = MATRIX;
     coopStoreT(c, &matrix_sums[place], stride);
 }
 
 @if(!matrices && half)
-fn a_at_term(line: u32, k: u32) -> f32 {
-    let i = line * MATRIX_STRIDE + k;
+fn a_staged(row: u32, k: u32) -> f32 {
+    let i = row * MATRIX_STRIDE + k;
     let word = matrix_a[i / 4u][(i / 2u) & 1u];
     return unpack2x16float(word)[i & 1u];
 }
 @if(!matrices && half)
-fn b_at_term(line: u32, k: u32) -> f32 {
-    let i = line * MATRIX_STRIDE + k;
+fn b_staged(row: u32, k: u32) -> f32 {
+    let i = row * MATRIX_STRIDE + k;
     let word = matrix_b[i / 4u][(i / 2u) & 1u];
     return unpack2x16float(word)[i & 1u];
 }
 @if(!matrices && !half)
-fn a_at_term(line: u32, k: u32) -> f32 {
-    return matrix_a[line * MATRIX_STRIDE + k];
+fn a_staged(row: u32, k: u32) -> f32 {
+    return matrix_a[row * MATRIX_STRIDE + k];
 }
 @if(!matrices && !half)
-fn b_at_term(line: u32, k: u32) -> f32 {
-    return matrix_b[line * MATRIX_STRIDE + k];
+fn b_staged(row: u32, k: u32) -> f32 {
+    return matrix_b[row * MATRIX_STRIDE + k];
 }
 @if(!matrices)
-fn load_a(line: u32, k: u32) -> MatrixA {
+fn load_a(row: u32, k: u32) -> MatrixA {
     var a: MatrixA;
     for (var i = 0u; i < matrix_size; i++) {
-        a.row[i] = a_at_term(line + (matrix_lane & (MATRIX - 1u)), k + i);
+        a.row[i] = a_staged(row + (matrix_lane & (MATRIX - 1u)), k + i);
     }
     return a;
 }
 @if(!matrices)
-fn load_b(line: u32, k: u32) -> MatrixB {
-    return MatrixB(line, k);
+fn load_b(row: u32, k: u32) -> MatrixB {
+    return MatrixB(row, k);
 }
 @if(!matrices)
 fn multiply_add(a: MatrixA, b: MatrixB, c: MatrixC) -> MatrixC {
@@ -246,7 +231,7 @@ fn multiply_add(a: MatrixA, b: MatrixB, c: MatrixC) -> MatrixC {
         for (var column = 0u; column < matrix_size; column++) {
             var sum = sums.row[column];
             for (var i = 0u; i < matrix_size; i++) {
-                sum = fma(row[i], b_at_term(b.line + column, b.k + i), sum);
+                sum = fma(row[i], b_staged(b.row + column, b.k + i), sum);
             }
             sums.row[column] = sum;
         }
@@ -254,7 +239,7 @@ fn multiply_add(a: MatrixA, b: MatrixB, c: MatrixC) -> MatrixC {
     return sums;
 }
 @if(!matrices)
-fn leave_sums(c: MatrixC) {
+fn store_sums(c: MatrixC) {
     var row = c.row;
     if matrix_lane < MATRIX {
         let place = (matrix_subgroup * MATRIX + matrix_lane) * MATRIX;
@@ -296,21 +281,21 @@ fn matrix_multiply() {
     }
 }
 
-// Matrices of a subgroup.
+// The number of a subgroup's matrices.
 const MATRIX_COUNT = 8u;
 
-// Brings matrix `i` of each subgroup to workgroup memory. All invocations call it.
-fn matrix_leave(i: u32) {
+// Writes matrix `i` of each subgroup to workgroup memory. All invocations call it.
+fn matrix_store(i: u32) {
     workgroupBarrier();
     switch i {
-        case 0u: { leave_sums(c00); }
-        case 1u: { leave_sums(c01); }
-        case 2u: { leave_sums(c10); }
-        case 3u: { leave_sums(c11); }
-        case 4u: { leave_sums(c20); }
-        case 5u: { leave_sums(c21); }
-        case 6u: { leave_sums(c30); }
-        default: { leave_sums(c31); }
+        case 0u: { store_sums(c00); }
+        case 1u: { store_sums(c01); }
+        case 2u: { store_sums(c10); }
+        case 3u: { store_sums(c11); }
+        case 4u: { store_sums(c20); }
+        case 5u: { store_sums(c21); }
+        case 6u: { store_sums(c30); }
+        default: { store_sums(c31); }
     }
     workgroupBarrier();
 }
@@ -323,7 +308,7 @@ fn matrix_column_of(i: u32) -> u32 {
     return matrix_column() + i % 2u * MATRIX;
 }
 
-// A sum of the matrix that `matrix_leave` brought.
+// A sum of the matrix that `matrix_store` wrote.
 fn matrix_sum(row: u32, column: u32) -> f32 {
     let place = (matrix_subgroup * MATRIX + row) * MATRIX + column;
     @if(matrices && half)

@@ -1,8 +1,9 @@
-// Elements of every plain dtype as numbers, exactly, and back, rounded once.
+// Elements of every plain dtype as exact numbers, and numbers rounded to elements.
 
 import package::shared::wide::funnel;
 
-// `mantissa 2^exponent`, negative or not, with the point behind the mantissa's first bit, which is 1.
+// `mantissa 2^exponent`, negative or not. The mantissa's first bit is 1, and the binary point
+// follows it.
 struct Number {
     kind: u32,
     negative: bool,
@@ -29,7 +30,7 @@ const TYPE_I32 = 9u;
 const TYPE_I64 = 10u;
 const TYPE_BOOL = 11u;
 
-// Bits of the exponent and of the mantissa of floats of a word at most.
+// The bits of the exponent and of the mantissa of floats of up to 32 bits.
 fn format_of(dtype: u32) -> vec2<u32> {
     switch dtype {
         case TYPE_F16 { return vec2<u32>(5u, 10u); }
@@ -50,7 +51,8 @@ fn number_of(negative: bool, high: u32, low: u32, exponent: i32) -> Number {
         return Number(FINITE, negative, exponent + 31 - i32(zeros), low << zeros, 0u);
     }
     let zeros = countLeadingZeros(high);
-    return Number(FINITE, negative, exponent + 63 - i32(zeros), funnel(high, low, zeros), low << zeros);
+    let top = funnel(high, low, zeros);
+    return Number(FINITE, negative, exponent + 63 - i32(zeros), top, low << zeros);
 }
 
 fn float_number(bits: u32, dtype: u32) -> Number {
@@ -59,7 +61,7 @@ fn float_number(bits: u32, dtype: u32) -> Number {
     let most = (1u << format.x) - 1u;
     let biased = (bits >> format.y) & most;
     let mantissa = bits & ((1u << format.y) - 1u);
-    // The last exponent of F8_E4M3 is of numbers, but for the last of them.
+    // In F8_E4M3 the last exponent is that of numbers, except for its last code, NaN.
     let special = select(biased == most, (bits & 0x7fu) == 0x7fu, dtype == TYPE_F8E4M3);
     if special {
         let infinite = mantissa == 0u;
@@ -89,7 +91,7 @@ fn integer_number(high: u32, low: u32) -> Number {
     return number_of(negative, select(high, above, negative), select(low, below, negative), 0);
 }
 
-// The upper word of an integer of one, by its sign.
+// The upper word that extends the sign of an integer of one word.
 fn sign_word(word: u32) -> u32 {
     return select(0u, 0xffffffffu, word >= 0x80000000u);
 }
@@ -114,14 +116,14 @@ fn decode_number(words: vec2<u32>, dtype: u32) -> Number {
     }
 }
 
-// The greatest number of a float of a word at most.
+// The bits of the greatest number of a float dtype of up to 32 bits.
 fn greatest_of(dtype: u32) -> u32 {
     let format = format_of(dtype);
     let infinity = ((1u << format.x) - 1u) << format.y;
     return select(infinity - 1u, 0x7eu, dtype == TYPE_F8E4M3);
 }
 
-// To nearest, of two the even one.
+// Rounds to nearest, ties to even.
 fn encode_float(number: Number, dtype: u32) -> u32 {
     let format = format_of(dtype);
     let sign = select(0u, 1u << (format.x + format.y), number.negative);
@@ -135,7 +137,7 @@ fn encode_float(number: Number, dtype: u32) -> u32 {
     if number.kind == NO_NUMBER {
         return sign | select((greatest + 1u) | (1u << (format.y - 1u)), 0x7fu, dtype == TYPE_F8E4M3);
     }
-    // The exponent of the least normal number, which subnormals have too.
+    // The exponent of the least normal number, which is also that of subnormals.
     let least = 2 - i32(1u << (format.x - 1u));
     let shared_exponent = max(number.exponent, least);
     let dropped = 31u - format.y + u32(shared_exponent - number.exponent);
@@ -148,7 +150,7 @@ fn encode_float(number: Number, dtype: u32) -> u32 {
     let more = number.low != 0u;
     let half = 0x80000000u;
     let up = dropped <= 32u && (rest > half || (rest == half && (more || (kept & 1u) == 1u)));
-    // Beyond the range nothing may overflow.
+    // The bound keeps numbers beyond the range from overflowing.
     let steps = min(u32(shared_exponent - least), 1u << format.x);
     let magnitude = (steps << format.y) + kept + select(0u, 1u, up);
     return sign | min(magnitude, greatest + 1u);
@@ -162,16 +164,17 @@ fn encode_double(number: Number) -> vec2<u32> {
         case NO_NUMBER { return vec2<u32>(0u, sign | 0x7ff80000u); }
         default {}
     }
-    // All other dtypes' numbers are normal ones of F64.
+    // The numbers of all other dtypes are normal in F64.
     let low = (number.low >> 11u) | (number.high << 21u);
     let rest = number.low & 0x7ffu;
     let up = rest > 0x400u || (rest == 0x400u && (low & 1u) == 1u);
     let rounded = low + select(0u, 1u, up);
     let carry = select(0u, 1u, up && rounded == 0u);
-    return vec2<u32>(rounded, sign | ((u32(number.exponent + 1022) << 20u) + (number.high >> 11u) + carry));
+    let high = (u32(number.exponent + 1022) << 20u) + (number.high >> 11u) + carry;
+    return vec2<u32>(rounded, sign | high);
 }
 
-// Towards zero, then the nearest integer of so many bits, of two's complement or without a sign.
+// Rounds towards zero and clamps to integers of this many bits, in two's complement or unsigned.
 fn encode_integer(number: Number, bits: u32, is_signed: bool) -> vec2<u32> {
     if number.kind == ZERO || number.kind == NO_NUMBER || (number.negative && !is_signed) {
         return vec2<u32>(0u);
@@ -197,7 +200,8 @@ fn encode_integer(number: Number, bits: u32, is_signed: bool) -> vec2<u32> {
         if dropped >= 32u {
             whole = vec2<u32>(number.high >> (dropped - 32u), 0u);
         } else if dropped > 0u {
-            whole = vec2<u32>((number.low >> dropped) | (number.high << (32u - dropped)), number.high >> dropped);
+            let low = (number.low >> dropped) | (number.high << (32u - dropped));
+            whole = vec2<u32>(low, number.high >> dropped);
         }
         let beyond = whole.y > most.y || (whole.y == most.y && whole.x > most.x);
         magnitude = select(whole, most, beyond);

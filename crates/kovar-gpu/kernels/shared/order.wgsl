@@ -1,4 +1,4 @@
-// The order of floats as that of unsigned integers: NaN above every number, 0 equal to -0.
+// Unsigned integers in the order of floats: NaN is above every number, and 0 equals -0.
 
 fn order_key(x: f32) -> u32 {
     let bits = bitcast<u32>(x);

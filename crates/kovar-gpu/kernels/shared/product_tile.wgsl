@@ -1,51 +1,64 @@
 // A tile of a product of matrices, in registers.
 
-import package::shared::product::{Bases, a_block, b_block, finish, params};
+import package::shared::factor_a::{a_block, a_k_stride};
+import package::shared::factor_b::{b_block, b_k_stride};
+import package::shared::product::{Bases, finish_four, params};
+import package::shared::share::Share;
 import package::shared::tile::{
-    Block, Share, Sums, TILE_GROUPS, tile_depth, tile_multiply, tile_share, tile_stage,
+    Block, Sums, TILE_GROUPS, tile_depth, tile_multiply, tile_share, tile_stage,
 };
+import package::shared::view::count_of;
 
-// The first line of the tile in each factor.
+// The first row and column of a tile.
 struct Corner {
+    // Whether there is such a tile.
+    inside: bool,
+    batch: u32,
     row: u32,
     column: u32,
 }
 
-fn tile_load(bases: Bases, corner: Corner, share: Share, k: u32) -> mat4x4<f32> {
+// The corner of tile `i` of those with this span. Neighbouring tiles share rows of `b`, which are
+// usually weights.
+fn corner_of(i: u32, span: u32) -> Corner {
+    let rows = (params.size.x + span - 1u) / span;
+    let columns = (params.size.y + span - 1u) / span;
+    return Corner(
+        i < rows * columns * count_of(params.batch),
+        i / rows / columns,
+        i % rows * span,
+        i / rows % columns * span,
+    );
+}
+
+fn load_share(bases: Bases, corner: Corner, share: Share, k: u32) -> mat4x4<f32> {
     if !share.any {
         return mat4x4<f32>();
     }
     if share.is_b {
-        return b_block(bases.b, corner.column + share.line, k + share.k);
+        return b_block(bases.b, corner.column + share.row, k + share.k);
     }
-    return a_block(bases.a, corner.row + share.line, k + share.k);
-}
-
-fn finish_row(bases: Bases, row: u32, column: u32, sums: vec4<f32>) {
-    finish(bases, row, column, sums.x);
-    finish(bases, row, column + 1u, sums.y);
-    finish(bases, row, column + 2u, sums.z);
-    finish(bases, row, column + 3u, sums.w);
+    return a_block(bases.a, corner.row + share.row, k + share.k);
 }
 
 fn finish_block(bases: Bases, row: u32, column: u32, sums: Block) {
-    finish_row(bases, row, column, sums.r0);
-    finish_row(bases, row + 1u, column, sums.r1);
-    finish_row(bases, row + 2u, column, sums.r2);
-    finish_row(bases, row + 3u, column, sums.r3);
+    finish_four(bases, row, column, sums.r0);
+    finish_four(bases, row + 1u, column, sums.r1);
+    finish_four(bases, row + 2u, column, sums.r2);
+    finish_four(bases, row + 3u, column, sums.r3);
 }
 
 // Computes and writes the tile at a corner. All invocations of a workgroup call it.
 fn tiled_product(bases: Bases, corner: Corner, lane: u32) {
-    let share = tile_share(lane, params.steps.y == 1u, params.steps.w == 1u);
+    let share = tile_share(lane, a_k_stride() == 1u, b_k_stride() == 1u);
     var sums = Sums();
-    var block = tile_load(bases, corner, share, 0u);
+    var block = load_share(bases, corner, share, 0u);
     for (var k = 0u; k < params.size.z; k += tile_depth()) {
         workgroupBarrier();
         tile_stage(share, block);
         workgroupBarrier();
-        // The next slice is on its way while this one is multiplied.
-        block = tile_load(bases, corner, share, k + tile_depth());
+        // The next slice is loaded while this one is multiplied.
+        block = load_share(bases, corner, share, k + tile_depth());
         sums = tile_multiply(sums, lane);
     }
     let row = corner.row + (lane >> 4u) * 4u;

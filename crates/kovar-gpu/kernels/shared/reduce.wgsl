@@ -1,18 +1,7 @@
 // Reductions over the lanes of a workgroup of 256, or over each run of 2^k lanes of it. All lanes
 // get the result. Every lane of the workgroup must call them, with the same `log2_lanes`.
 
-@if(subgroups) var<private> own_subgroup: u32;
-@if(subgroups) var<private> all_subgroups: u32;
-@if(subgroups) var<private> leads_subgroup: bool;
-
-// Tells the lane's subgroup, how many there are, and its number within. How lanes lie in subgroups
-// may be any.
-@if(subgroups)
-fn enter_subgroups(id: u32, count: u32, invocation: u32) {
-    own_subgroup = id;
-    all_subgroups = count;
-    leads_subgroup = invocation == 0u;
-}
+import package::shared::subgroups::{all_subgroups, leads_subgroup, own_subgroup};
 
 var<workgroup> lane_sums: array<vec2<f32>, 256>;
 
@@ -82,12 +71,12 @@ fn greatest_of_lanes(lane: u32, log2_lanes: u32, value: f32) -> f32 {
 
 var<workgroup> lane_best: array<vec2<u32>, 256>;
 
-// Of two pairs of a key and an index the one of the greater key, then of the lesser index.
+// The pair of a key and an index that has the greater key; of equal keys, the lower index.
 fn better(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     return select(b, a, a.x > b.x || (a.x == b.x && a.y < b.y));
 }
 
-// The best of the lanes' pairs of a key and an index.
+// The best of the lanes' pairs of a key and an index, by `better`.
 fn best_of_lanes(lane: u32, log2_lanes: u32, value: vec2<u32>) -> vec2<u32> {
     @if(subgroups)
     if log2_lanes == 8u {

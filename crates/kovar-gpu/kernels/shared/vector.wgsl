@@ -1,21 +1,26 @@
-// The sums of few lines of `a` with four lines of `b`, whose terms are contiguous, by a workgroup.
+// The sums of few rows of `a` with four rows of `b`, which is K-major, by a workgroup.
 
-import package::shared::product::{Bases, a_four, a_term, b_four, b_term, finish, params};
+@if(wide) import package::shared::factor_a::{a_four, a_row_stride, a_rows};
+@if(wide) import package::shared::factor_b::{b_four, b_row_stride, b_rows};
+@if(!wide) import package::shared::factor_a::a_or_zero;
+@if(!wide) import package::shared::factor_b::b_or_zero;
+import package::shared::product::{Bases, finish_four, params};
+import package::shared::subgroups::{all_subgroups, leads_subgroup, own_subgroup};
 
-// Lines of `a`, at most 8; some may be beyond the last.
-override LINES: u32 = 1u;
+// Rows of `a`, at most 8. Some may lie outside.
+override ROWS: u32 = 1u;
 override VECTOR_WORKGROUP: u32 = 128u;
-// Vectors of partial sums: LINES for each invocation.
+// Vectors of partial sums: ROWS for each invocation.
 override PARTIALS: u32 = 128u;
 
-// Eight terms of a line.
+// Eight elements of a row.
 struct Eight {
     low: vec4<f32>,
     high: vec4<f32>,
 }
 
-// The sums of each line of `a` with four lines of `b`.
-struct Lines {
+// The sums of each row of `a` with four rows of `b`.
+struct RowSums {
     r0: vec4<f32>,
     r1: vec4<f32>,
     r2: vec4<f32>,
@@ -26,60 +31,60 @@ struct Lines {
     r7: vec4<f32>,
 }
 
-// Invocations have runs of eight terms: `k` is the first.
+// An invocation has runs of eight elements, from `k` on.
 @if(wide)
-fn a_eight(base: u32, line: u32, k: u32) -> Eight {
-    let i = base + min(line, params.size.x - 1u) * params.steps.x + k;
+fn a_eight(base: u32, row: u32, k: u32) -> Eight {
+    let i = base + min(row, a_rows() - 1u) * a_row_stride() + k;
     return Eight(a_four(i), a_four(i + 4u));
 }
 @if(wide)
-fn b_eight(base: u32, line: u32, k: u32) -> Eight {
-    let i = base + min(line, params.size.y - 1u) * params.steps.z + k;
+fn b_eight(base: u32, row: u32, k: u32) -> Eight {
+    let i = base + min(row, b_rows() - 1u) * b_row_stride() + k;
     return Eight(b_four(i), b_four(i + 4u));
 }
 
-// Neighbours have neighbouring terms, each invocation eight of them at distances of a workgroup.
+// Neighbouring invocations have neighbouring elements. Each has eight, a workgroup apart.
 @if(!wide)
-fn a_eight(base: u32, line: u32, k: u32) -> Eight {
+fn a_eight(base: u32, row: u32, k: u32) -> Eight {
     return Eight(
         vec4<f32>(
-            a_term(base, line, k),
-            a_term(base, line, k + VECTOR_WORKGROUP),
-            a_term(base, line, k + 2u * VECTOR_WORKGROUP),
-            a_term(base, line, k + 3u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k),
+            a_or_zero(base, row, k + VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 2u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 3u * VECTOR_WORKGROUP),
         ),
         vec4<f32>(
-            a_term(base, line, k + 4u * VECTOR_WORKGROUP),
-            a_term(base, line, k + 5u * VECTOR_WORKGROUP),
-            a_term(base, line, k + 6u * VECTOR_WORKGROUP),
-            a_term(base, line, k + 7u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 4u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 5u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 6u * VECTOR_WORKGROUP),
+            a_or_zero(base, row, k + 7u * VECTOR_WORKGROUP),
         ),
     );
 }
 @if(!wide)
-fn b_eight(base: u32, line: u32, k: u32) -> Eight {
+fn b_eight(base: u32, row: u32, k: u32) -> Eight {
     return Eight(
         vec4<f32>(
-            b_term(base, line, k),
-            b_term(base, line, k + VECTOR_WORKGROUP),
-            b_term(base, line, k + 2u * VECTOR_WORKGROUP),
-            b_term(base, line, k + 3u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k),
+            b_or_zero(base, row, k + VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 2u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 3u * VECTOR_WORKGROUP),
         ),
         vec4<f32>(
-            b_term(base, line, k + 4u * VECTOR_WORKGROUP),
-            b_term(base, line, k + 5u * VECTOR_WORKGROUP),
-            b_term(base, line, k + 6u * VECTOR_WORKGROUP),
-            b_term(base, line, k + 7u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 4u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 5u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 6u * VECTOR_WORKGROUP),
+            b_or_zero(base, row, k + 7u * VECTOR_WORKGROUP),
         ),
     );
 }
 
 fn hot_dot(a: Eight, b: Eight, sum: f32) -> f32 {
-    let terms = fma(a.high, b.high, a.low * b.low);
-    return sum + ((terms.x + terms.y) + (terms.z + terms.w));
+    let products = fma(a.high, b.high, a.low * b.low);
+    return sum + ((products.x + products.y) + (products.z + products.w));
 }
 
-fn hot_line(a: Eight, b0: Eight, b1: Eight, b2: Eight, b3: Eight, sums: vec4<f32>) -> vec4<f32> {
+fn hot_row(a: Eight, b0: Eight, b1: Eight, b2: Eight, b3: Eight, sums: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(
         hot_dot(a, b0, sums.x),
         hot_dot(a, b1, sums.y),
@@ -88,119 +93,92 @@ fn hot_line(a: Eight, b0: Eight, b1: Eight, b2: Eight, b3: Eight, sums: vec4<f32
     );
 }
 
-fn hot_eight_terms(bases: Bases, column: u32, k: u32, sums: Lines) -> Lines {
+fn hot_eight_k(bases: Bases, column: u32, k: u32, sums: RowSums) -> RowSums {
     let b0 = b_eight(bases.b, column, k);
     let b1 = b_eight(bases.b, column + 1u, k);
     let b2 = b_eight(bases.b, column + 2u, k);
     let b3 = b_eight(bases.b, column + 3u, k);
     var next = sums;
-    next.r0 = hot_line(a_eight(bases.a, 0u, k), b0, b1, b2, b3, sums.r0);
-    if LINES > 1u {
-        next.r1 = hot_line(a_eight(bases.a, 1u, k), b0, b1, b2, b3, sums.r1);
+    next.r0 = hot_row(a_eight(bases.a, 0u, k), b0, b1, b2, b3, sums.r0);
+    if ROWS > 1u {
+        next.r1 = hot_row(a_eight(bases.a, 1u, k), b0, b1, b2, b3, sums.r1);
     }
-    if LINES > 2u {
-        next.r2 = hot_line(a_eight(bases.a, 2u, k), b0, b1, b2, b3, sums.r2);
-        next.r3 = hot_line(a_eight(bases.a, 3u, k), b0, b1, b2, b3, sums.r3);
+    if ROWS > 2u {
+        next.r2 = hot_row(a_eight(bases.a, 2u, k), b0, b1, b2, b3, sums.r2);
+        next.r3 = hot_row(a_eight(bases.a, 3u, k), b0, b1, b2, b3, sums.r3);
     }
-    if LINES > 4u {
-        next.r4 = hot_line(a_eight(bases.a, 4u, k), b0, b1, b2, b3, sums.r4);
-        next.r5 = hot_line(a_eight(bases.a, 5u, k), b0, b1, b2, b3, sums.r5);
-        next.r6 = hot_line(a_eight(bases.a, 6u, k), b0, b1, b2, b3, sums.r6);
-        next.r7 = hot_line(a_eight(bases.a, 7u, k), b0, b1, b2, b3, sums.r7);
+    if ROWS > 4u {
+        next.r4 = hot_row(a_eight(bases.a, 4u, k), b0, b1, b2, b3, sums.r4);
+        next.r5 = hot_row(a_eight(bases.a, 5u, k), b0, b1, b2, b3, sums.r5);
+        next.r6 = hot_row(a_eight(bases.a, 6u, k), b0, b1, b2, b3, sums.r6);
+        next.r7 = hot_row(a_eight(bases.a, 7u, k), b0, b1, b2, b3, sums.r7);
     }
     return next;
 }
 
-// The sums of each subgroup, or of each invocation, by lines of `a`.
+// The sums of each subgroup, or of each invocation, by rows of `a`.
 var<workgroup> partial: array<vec4<f32>, PARTIALS>;
 
-// Where a subgroup's or invocation's sums go.
-struct Member {
-    id: u32,
-    count: u32,
-    // Whether it writes.
-    first: bool,
-}
-
 @if(subgroups)
-fn reduced(sums: vec4<f32>) -> vec4<f32> {
-    return subgroupAdd(sums);
+fn store_partial(lane: u32, row: u32, sums: vec4<f32>) {
+    let all = subgroupAdd(sums);
+    if leads_subgroup {
+        partial[row * all_subgroups + own_subgroup] = all;
+    }
 }
 @if(!subgroups)
-fn reduced(sums: vec4<f32>) -> vec4<f32> {
-    return sums;
+fn store_partial(lane: u32, row: u32, sums: vec4<f32>) {
+    partial[row * VECTOR_WORKGROUP + lane] = sums;
 }
 
-fn leave(member: Member, line: u32, sums: vec4<f32>) {
-    let all = reduced(sums);
-    if member.first {
-        partial[line * member.count + member.id] = all;
-    }
-}
-
-@if(wide)
-fn line_sums(bases: Bases, column: u32, lane: u32, terms: u32) -> Lines {
-    var sums = Lines();
-    for (var k = lane * 8u; k < terms; k += 8u * VECTOR_WORKGROUP) {
-        sums = hot_eight_terms(bases, column, k, sums);
-    }
-    return sums;
-}
-@if(!wide)
-fn line_sums(bases: Bases, column: u32, lane: u32, terms: u32) -> Lines {
-    var sums = Lines();
-    for (var k = lane; k < terms; k += 8u * VECTOR_WORKGROUP) {
-        sums = hot_eight_terms(bases, column, k, sums);
+fn row_sums(bases: Bases, column: u32, lane: u32, depth: u32) -> RowSums {
+    var sums = RowSums();
+    @if(wide) let first = lane * 8u;
+    @if(!wide) let first = lane;
+    for (var k = first; k < depth; k += 8u * VECTOR_WORKGROUP) {
+        sums = hot_eight_k(bases, column, k, sums);
     }
     return sums;
 }
 
-// Computes and writes the results of all lines of `a` and columns `column` to `column + 3`. All
-// invocations call it; nothing is written if `writes` is false.
-fn vector_product(
-    bases: Bases,
-    column: u32,
-    lane: u32,
-    member: Member,
-    terms: u32,
-    writes: bool,
-) {
-    let sums = line_sums(bases, column, lane, terms);
-    leave(member, 0u, sums.r0);
-    if LINES > 1u {
-        leave(member, 1u, sums.r1);
+// Computes the results of all rows of `a` in columns `column` to `column + 3`, with `depth`
+// elements along K, and writes them if `writes` is true. All invocations call it.
+fn vector_product(bases: Bases, column: u32, lane: u32, depth: u32, writes: bool) {
+    let sums = row_sums(bases, column, lane, depth);
+    store_partial(lane, 0u, sums.r0);
+    if ROWS > 1u {
+        store_partial(lane, 1u, sums.r1);
     }
-    if LINES > 2u {
-        leave(member, 2u, sums.r2);
-        leave(member, 3u, sums.r3);
+    if ROWS > 2u {
+        store_partial(lane, 2u, sums.r2);
+        store_partial(lane, 3u, sums.r3);
     }
-    if LINES > 4u {
-        leave(member, 4u, sums.r4);
-        leave(member, 5u, sums.r5);
-        leave(member, 6u, sums.r6);
-        leave(member, 7u, sums.r7);
+    if ROWS > 4u {
+        store_partial(lane, 4u, sums.r4);
+        store_partial(lane, 5u, sums.r5);
+        store_partial(lane, 6u, sums.r6);
+        store_partial(lane, 7u, sums.r7);
     }
     @if(!subgroups)
     for (var half = VECTOR_WORKGROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {
-            for (var line = 0u; line < LINES; line++) {
-                let i = line * VECTOR_WORKGROUP + lane;
+            for (var row = 0u; row < ROWS; row++) {
+                let i = row * VECTOR_WORKGROUP + lane;
                 partial[i] += partial[i + half];
             }
         }
     }
     workgroupBarrier();
-    if lane < LINES && writes {
-        let first = lane * member.count;
+    if lane < ROWS && writes {
+        @if(subgroups) let partials = all_subgroups;
+        @if(!subgroups) let partials = VECTOR_WORKGROUP;
+        let first = lane * partials;
         var sum = partial[first];
         @if(subgroups)
-        for (var i = 1u; i < member.count; i++) {
+        for (var i = 1u; i < partials; i++) {
             sum += partial[first + i];
         }
-        finish(bases, lane, column, sum.x);
-        finish(bases, lane, column + 1u, sum.y);
-        finish(bases, lane, column + 2u, sum.z);
-        finish(bases, lane, column + 3u, sum.w);
+        finish_four(bases, lane, column, sum);
     }
 }

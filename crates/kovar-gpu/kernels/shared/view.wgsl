@@ -5,9 +5,15 @@ struct View {
     offset: u32,
 }
 
-// The coordinates of the element that is number `i` in row-major order.
+// The elements of a tensor of these dims.
+fn count_of(dims: vec4<u32>) -> u32 {
+    return dims.x * dims.y * dims.z * dims.w;
+}
+
+// The coordinates of the element at index `i` of the row-major order.
 fn unravel(i: u32, dims: vec4<u32>) -> vec4<u32> {
-    // Divisions take longer than most kernels' arithmetic, and one or two dims are the rule.
+    // Divisions cost more than most kernels' arithmetic, and most tensors have one or two dims
+    // here.
     if dims.x * dims.y * dims.z == 1u {
         return vec4<u32>(0u, 0u, 0u, i);
     }

@@ -1,4 +1,4 @@
-// Integers of 64 bits as two words, the lower first.
+// Integers of 64 bits as two words, the lower word first.
 
 // The product of two words.
 fn mul_wide(a: u32, b: u32) -> vec2<u32> {
@@ -14,7 +14,7 @@ fn add_wide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < b.x));
 }
 
-// The upper word of `high` and `low` moved left by `shift`, which is less than 32.
+// The upper word of `high` and `low` shifted left by `shift`, which is less than 32.
 fn funnel(high: u32, low: u32, shift: u32) -> u32 {
     return (high << shift) | select(low >> (32u - shift), 0u, shift == 0u);
 }

@@ -3,21 +3,17 @@
 use kovar_core::ops::Op;
 use kovar_core::{DType, NodeRef};
 
-use super::pieces::{MAX_ELEMENTS, fits_anywhere};
+use super::pieces::{MAX_ELEMENTS, fits_anywhere, slice};
 use super::rearrange::unit;
 use super::{Entry, Planned, WORKGROUP, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "arange",
-    entry: "arange",
-    bindings: &[Access::Write],
-};
+static KERNEL: Kernel = Kernel::new("arange", 0);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| &[],
-    // The kernel has the exact sum, F64 that of a rounded product.
+    // F64 is left out: the kernel computes exact sums, but in F64 the product is rounded first.
     result: |_| &[DType::F32, DType::I32, DType::I64],
     refuses: |_, _| None,
     plan,
@@ -41,7 +37,7 @@ fn fixed(value: f64, exponent: i32) -> i128 {
     if value < 0.0 { -magnitude } else { magnitude }
 }
 
-/// The exponent of a unit in which `value` has 93 bits at most, and about as many.
+/// The exponent of a unit in which `value` has 93 bits, or a little less.
 fn exponent_for(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52 & 0x7ff) as i32;
     biased.max(1) - 1023 - 92
@@ -58,26 +54,24 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     };
     let (caps, out) = (resolver.shared.device.caps(), resolver.output(node)?);
     let is_float = out.dtype == DType::F32;
-    let exponent = match is_float {
-        // Integers begin and step by integers.
-        false => 0,
-        true => exponent_for(op.start.abs().max((op.step * op.n as f64).abs())),
+    let exponent = if is_float {
+        exponent_for(op.start.abs().max((op.step * op.n as f64).abs()))
+    } else {
+        // Progressions of integers have an integer start and step.
+        0
     };
     let (start, step) = (fixed(op.start, exponent), fixed(op.step, exponent));
-    let part = |from: usize, len: usize| {
-        let layout = out.layout.slice(0, from..(from + len).min(op.n))?;
-        Some(out.with_layout(layout))
-    };
+    let piece = |from: usize, len: usize| slice(&out, 0, from..(from + len).min(op.n));
     let mut chunk = op.n.min(MAX_ELEMENTS / 2);
-    while chunk > 1 && !fits_anywhere(caps, &part(0, chunk).ok_or_else(refused)?) {
+    while chunk > 1 && !fits_anywhere(caps, &piece(0, chunk).ok_or_else(refused)?) {
         chunk = chunk.div_ceil(2);
     }
     let (_, split) = unit(out.dtype).ok_or_else(refused)?;
     let mut dispatches = Vec::new();
     for from in (0..op.n).step_by(chunk.max(1)) {
-        let part = part(from, chunk).ok_or_else(refused)?;
-        let n = part.layout.elements() as u32;
-        let view = part.view(part.layout.strides(), caps.binding_alignment);
+        let piece = piece(from, chunk).ok_or_else(refused)?;
+        let n = piece.layout.elements() as u32;
+        let view = piece.view(piece.layout.strides(), caps.binding_alignment);
         let first = start.wrapping_add(step.wrapping_mul(from as i128));
         let params = Params::new().vec4(words(first)).vec4(words(step)).vec4([
             n,
@@ -94,7 +88,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
                 ("WORKGROUP", WORKGROUP),
             ],
             params: params.finish(),
-            operands: vec![part],
+            operands: vec![piece],
             workgroups: (n << split).div_ceil(WORKGROUP),
         });
     }

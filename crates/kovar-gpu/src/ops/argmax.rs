@@ -2,17 +2,13 @@
 
 use kovar_core::{Dims, Layout, NodeRef};
 
-use super::rows::{Rows, Split, dtypes, refuse_rows, rows};
+use super::rows::{Rows, Split, Window, plan_rows, refuse_rows};
 use super::{Entry, FLOATS, I32, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
-use crate::view::{Operand, View};
+use crate::view::Operand;
 
-static KERNEL: Kernel = Kernel {
-    file: "argmax",
-    entry: "argmax",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("argmax", 1);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -29,49 +25,31 @@ fn with_rows(y: &Operand) -> Option<Operand> {
     Some(y.with_layout(Layout::strided(dims, strides, layout.offset())?))
 }
 
-fn dispatch(
-    rows: &Rows,
-    split: Split,
-    (y, y_view): (&Operand, View),
-    (x, x_view): (&Operand, View),
-    merges: bool,
-) -> Dispatch {
-    let operands = vec![y.clone(), x.clone()];
-    let mut constants = dtypes(&operands);
-    constants.push(("MERGES", merges.into()));
-    Dispatch {
-        kernel: &KERNEL,
-        features: Features::SUBGROUPS,
-        constants,
-        params: split.params(rows).view(y_view).view(x_view).finish(),
-        operands,
-        workgroups: split.workgroups(rows),
-    }
-}
-
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
-    let refused = || no_kernel(resolver.shared, node);
     let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let caps = resolver.shared.device.caps();
-    let plan = || {
-        let split = Split::of(u32::try_from(x.layout.dims().from_end(0)).ok()?);
-        let mut dispatches = Vec::new();
-        for rows in rows(caps, &[with_rows(&y)?, x], 0)? {
-            let ([y, x], &[y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
-                return None;
-            };
-            let (y, x) = ((y, y_view), (x, x_view));
-            if !split.is_cut() {
-                dispatches.push(dispatch(&rows, split, y, x, false));
-                continue;
-            }
-            let best = rows.scratch(split.chunks.checked_mul(2)?)?;
-            let best = (&best, rows.scratch_view(split.chunks));
-            let rest = Split::whole(split.chunks);
-            dispatches.push(dispatch(&rows, split, best, x, false));
-            dispatches.push(dispatch(&rows, rest, y, best, true));
-        }
-        Some(dispatches)
+    let y = with_rows(&y).ok_or_else(|| no_kernel(resolver.shared, node))?;
+    let dispatch = |rows: &Rows, split: Split, y: Window<'_>, x: Window<'_>, merges: bool| {
+        let params = split.params(rows).view(y.1).view(x.1);
+        let operands = vec![y.0.clone(), x.0.clone()];
+        rows.dispatch(
+            &KERNEL,
+            split,
+            params,
+            operands,
+            &[("MERGES", merges.into())],
+        )
     };
-    plan().ok_or_else(refused)
+    plan_rows(resolver, node, &[y, x], 0, |rows, dispatches| {
+        let [y, x] = rows.pair()?;
+        let split = Split::of_rows(x.0)?;
+        if !split.is_cut() {
+            dispatches.push(dispatch(rows, split, y, x, false));
+            return Some(());
+        }
+        let best = rows.scratch(split.chunks.checked_mul(2)?)?;
+        let best = (&best, rows.scratch_view(split.chunks));
+        dispatches.push(dispatch(rows, split, best, x, false));
+        dispatches.push(dispatch(rows, Split::whole(split.chunks), y, best, true));
+        Some(())
+    })
 }

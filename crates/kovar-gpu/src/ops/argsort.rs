@@ -1,8 +1,9 @@
 //! Indices in the order of the elements, or the first of them.
 //!
-//! Rows that fit into a workgroup's memory are sorted there. Of longer ones, the first few indices
-//! are found by rounds: each block of a row passes its first on to the next round. Otherwise whole
-//! rows are sorted in scratch memory, the steps between blocks a dispatch each.
+//! Rows that fit a workgroup's memory are sorted there. The first few indices of longer rows are
+//! found by rounds: the first elements of each block of a row go on to the next round. If more
+//! indices are needed, whole rows are sorted in scratch memory, with a dispatch for each exchange
+//! between blocks.
 
 use kovar_core::NodeRef;
 use kovar_core::backend::Reason;
@@ -10,7 +11,7 @@ use kovar_core::ops::{Op, SortOrder};
 
 use super::rows::{Rows, dtypes, refuse_rows, rows};
 use super::{Entry, FLOATS, I32, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::scratch;
 use crate::seam::Caps;
@@ -21,22 +22,14 @@ const WORKGROUP: u32 = 256;
 /// The base-2 logarithm of the largest block that a workgroup sorts.
 const LOG2_BLOCK: u32 = 11;
 const BLOCK: u32 = 1 << LOG2_BLOCK;
-/// The base-2 logarithm of the fewest elements of a workgroup: two for an invocation.
+/// The base-2 logarithm of the fewest elements of a workgroup: two for each invocation.
 const LOG2_GROUP: u32 = 9;
-/// Rows are sorted together as long as they take this many words of scratch memory at most.
+/// The most words of scratch memory for rows that are sorted together.
 const SCRATCH_WORDS: u64 = 1 << 24;
 
-static KERNEL: Kernel = Kernel {
-    file: "argsort",
-    entry: "argsort",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("argsort", 1);
 
-static STEP: Kernel = Kernel {
-    file: "argsort",
-    entry: "argsort_step",
-    bindings: &[Access::Write],
-};
+static EXCHANGE: Kernel = Kernel::new("argsort", 0).entry("argsort_exchange");
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -46,13 +39,13 @@ pub(super) static ENTRY: Entry = Entry {
 };
 
 fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
-    let way = node.input(0).and_then(|x| {
+    let method = node.input(0).and_then(|x| {
         let n = u32::try_from(x.dims().from_end(0)).ok()?;
         let k = u32::try_from(node.output().dims().from_end(0)).ok()?;
-        Way::of(n, k)
+        Method::of(n, k)
     });
-    let fits = |way: &Way| way.words() * 4 <= caps.max_binding_bytes;
-    if !way.is_some_and(|way| fits(&way)) {
+    let fits = |method: &Method| method.words() * 4 <= caps.max_binding_bytes;
+    if !method.is_some_and(|method| fits(&method)) {
         return Some(Reason::Layout {
             op: node.op().name(),
             operand: node.op().operand_name(0),
@@ -63,38 +56,38 @@ fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
 
 /// How rows are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Method {
     /// In a workgroup.
     Block { n: u32 },
     /// By rounds that keep the first few of each block.
     Rounds { n: u32, keep: u32 },
-    /// As a whole, filled up to a power of two.
+    /// As a whole, padded to a power of two.
     Whole { padded: u32 },
 }
 
-impl Way {
+impl Method {
     /// For the first `k` indices of rows of `n`.
     fn of(n: u32, k: u32) -> Option<Self> {
         Some(if n <= BLOCK {
-            Way::Block { n }
+            Method::Block { n }
         } else if k <= BLOCK / 2 {
-            Way::Rounds { n, keep: k }
+            Method::Rounds { n, keep: k }
         } else {
             let padded = n.checked_next_power_of_two()?;
-            Way::Whole { padded }
+            Method::Whole { padded }
         })
     }
 
     /// Words of scratch memory for a row.
     fn words(self) -> u64 {
         2 * match self {
-            Way::Block { .. } => 0,
-            Way::Rounds { n, keep } => {
+            Method::Block { .. } => 0,
+            Method::Rounds { n, keep } => {
                 let first = u64::from(n.div_ceil(BLOCK)) * u64::from(keep);
                 let second = first.div_ceil(BLOCK.into()) * u64::from(keep);
                 first + second
             }
-            Way::Whole { padded } => u64::from(padded),
+            Method::Whole { padded } => u64::from(padded),
         }
     }
 }
@@ -102,7 +95,7 @@ impl Way {
 /// A run of the kernel over rows of `n` elements or pairs.
 struct Sort<'a> {
     rows: &'a Rows,
-    /// The first row, and how many.
+    /// The first row, and the number of rows.
     range: (u32, u32),
     n: u32,
     blocks: u32,
@@ -111,14 +104,14 @@ struct Sort<'a> {
     row_stage: u32,
     keep: u32,
     descending: bool,
-    /// Whether it reads pairs, and whether it leaves some.
+    /// Whether it reads pairs, and whether it writes pairs.
     pairs: (bool, bool),
     out: (Operand, View),
     source: (Operand, View),
 }
 
 impl<'a> Sort<'a> {
-    /// One that sorts each block of rows of `n` on its own.
+    /// A run that sorts each block of rows of `n` separately.
     fn blocks(rows: &'a Rows, range: (u32, u32), n: u32, descending: bool) -> Option<Self> {
         let ([y, x], &[y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
             return None;
@@ -169,8 +162,8 @@ impl<'a> Sort<'a> {
         })
     }
 
-    /// A step of the last stage over pairs `reach` apart.
-    fn step(&self, reach: u32) -> Option<Dispatch> {
+    /// An exchange of the last stage between pairs that are `reach` apart.
+    fn exchange(&self, reach: u32) -> Option<Dispatch> {
         let params = Sort {
             keep: reach,
             out: self.out.clone(),
@@ -179,7 +172,7 @@ impl<'a> Sort<'a> {
         };
         let exchanges = self.range.1.checked_mul(self.n / 2)?;
         Some(Dispatch {
-            kernel: &STEP,
+            kernel: &EXCHANGE,
             features: Features::NONE,
             constants: Vec::new(),
             params: params.params(LOG2_BLOCK).finish(),
@@ -189,7 +182,7 @@ impl<'a> Sort<'a> {
     }
 }
 
-/// Pairs in scratch memory.
+/// `count` pairs in scratch memory, from pair `first` on.
 fn pairs(first: u64, count: u64) -> Option<(Operand, View)> {
     let word = |pair: u64| usize::try_from(2 * pair).ok();
     let operand = scratch::operand(word(first)?..word(first + count)?)?;
@@ -206,9 +199,9 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let plan = || {
         let n = u32::try_from(x.layout.dims().from_end(0)).ok()?;
         let k = u32::try_from(y.layout.dims().from_end(0)).ok()?;
-        let way = Way::of(n, k)?;
+        let method = Method::of(n, k)?;
         let descending = op.order == SortOrder::Descending;
-        let together = match way.words() {
+        let together = match method.words() {
             0 => u64::from(u32::MAX),
             words => (SCRATCH_WORDS.min(caps.max_binding_bytes / 4) / words).max(1),
         };
@@ -219,7 +212,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
                 let left = rows.count() - first;
                 let range = (first, u32::try_from(together).map_or(left, |n| n.min(left)));
                 let sort = Sort::blocks(&rows, range, n, descending)?;
-                plan_rows(way, sort, &mut dispatches)?;
+                plan_rows(method, sort, &mut dispatches)?;
                 first += range.1;
             }
         }
@@ -229,13 +222,13 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
 }
 
 /// Plans rows that are sorted together.
-fn plan_rows(way: Way, sort: Sort<'_>, dispatches: &mut Vec<Dispatch>) -> Option<()> {
+fn plan_rows(method: Method, sort: Sort<'_>, dispatches: &mut Vec<Dispatch>) -> Option<()> {
     let (rows, range, descending) = (sort.rows, sort.range, sort.descending);
     let n_rows = u64::from(range.1);
-    match way {
-        Way::Block { .. } => dispatches.push(sort.dispatch()?),
-        Way::Rounds { n, keep } => {
-            // Rounds go from one area of scratch memory to the other.
+    match method {
+        Method::Block { .. } => dispatches.push(sort.dispatch()?),
+        Method::Rounds { n, keep } => {
+            // Rounds alternate between two areas of scratch memory.
             let first_area = n_rows * u64::from(n.div_ceil(BLOCK)) * u64::from(keep);
             let (mut sort, mut from_start) = (sort, false);
             while sort.blocks > 1 {
@@ -252,7 +245,7 @@ fn plan_rows(way: Way, sort: Sort<'_>, dispatches: &mut Vec<Dispatch>) -> Option
             }
             dispatches.push(sort.dispatch()?);
         }
-        Way::Whole { padded } => {
+        Method::Whole { padded } => {
             let area = pairs(0, n_rows * u64::from(padded))?;
             let blocks = padded / BLOCK;
             dispatches.push(
@@ -277,7 +270,7 @@ fn plan_rows(way: Way, sort: Sort<'_>, dispatches: &mut Vec<Dispatch>) -> Option
                 let y = std::mem::replace(&mut merge.out, area.clone());
                 let mut reach = stage / 2;
                 while reach >= BLOCK {
-                    dispatches.push(merge.step(reach)?);
+                    dispatches.push(merge.exchange(reach)?);
                     reach /= 2;
                 }
                 if is_last {

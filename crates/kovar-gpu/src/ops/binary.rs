@@ -1,19 +1,15 @@
-//! Elementwise operations on two operands.
+//! Elementwise operations on two operands, gated activations among them.
 
 use kovar_core::NodeRef;
-use kovar_core::ops::{BinaryKind, Op};
+use kovar_core::ops::{BinaryKind, GluKind, Op};
 
 use super::{Entry, FLOATS, Planned, elementwise, no_kernel};
-use crate::kernel::{Access, Kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "binary",
-    entry: "binary",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("binary", 2);
 
-pub(super) static ENTRY: Entry = Entry {
+pub(super) const ENTRY: Entry = Entry {
     operands: |op, _| if kind(op).is_some() { FLOATS } else { &[] },
     result: |_| FLOATS,
     refuses: |_, _| None,
@@ -22,26 +18,30 @@ pub(super) static ENTRY: Entry = Entry {
 
 /// The number of a kind in the kernel.
 fn kind(op: &Op) -> Option<u32> {
-    let Op::Binary(op) = op else { return None };
-    Some(match op.kind {
-        BinaryKind::Add => 0,
-        BinaryKind::Sub => 1,
-        BinaryKind::Mul => 2,
-        BinaryKind::Div => 3,
+    Some(match op {
+        Op::Binary(op) => match op.kind {
+            BinaryKind::Add => 0,
+            BinaryKind::Sub => 1,
+            BinaryKind::Mul => 2,
+            BinaryKind::Div => 3,
+            _ => return None,
+        },
+        Op::Glu(op) => match op.kind {
+            GluKind::Swiglu => 4,
+            GluKind::Geglu => 5,
+            GluKind::Reglu => 6,
+            _ => return None,
+        },
         _ => return None,
     })
 }
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
-    let kind = kind(node.op()).ok_or_else(|| no_kernel(resolver.shared, node))?;
-    of_kind(resolver, node, kind)
-}
-
-/// The kernel of a kind from the node's two operands, the second broadcast to the result's dims.
-pub(super) fn of_kind(resolver: &Resolver<'_>, node: NodeRef<'_>, kind: u32) -> Planned {
-    let (out, a) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let b = resolver.input(node, 1)?;
     let refused = || no_kernel(resolver.shared, node);
+    let kind = kind(node.op()).ok_or_else(refused)?;
+    let (out, a) = (resolver.output(node)?, resolver.input(node, 0)?);
+    // The second operand is broadcast to the result's dims.
+    let b = resolver.input(node, 1)?;
     let layout = b.layout.broadcast_to(*out.layout.dims());
     let b = b.with_layout(layout.ok_or_else(refused)?);
     let caps = resolver.shared.device.caps();

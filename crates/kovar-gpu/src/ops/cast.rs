@@ -2,18 +2,14 @@
 
 use kovar_core::DType;
 
-use super::WORKGROUP;
-use super::pieces::pieces;
+use super::pieces::{per_word, pieces};
 use super::rearrange::unit;
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use super::{WORKGROUP, narrow};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::seam::Caps;
 use crate::view::{Operand, four};
 
-static KERNEL: Kernel = Kernel {
-    file: "cast_elements",
-    entry: "cast_elements",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("cast_elements", 1);
 
 /// The number of a plain dtype in `shared/number.wgsl`; `None` of block dtypes.
 pub(super) fn number(dtype: DType) -> Option<u32> {
@@ -44,30 +40,20 @@ pub(super) fn plan(caps: &Caps, out: &Operand, x: &Operand) -> Option<Vec<Dispat
             return None;
         };
         let dims = &piece.collapsed.dims;
+        let elements = dims.elements()?;
         let ((shift, pairs), (x_shift, x_pairs)) = (unit(out.dtype)?, unit(x.dtype)?);
-        let per = 1u32 << shift;
-        let [outer @ .., last] = out_view.strides;
-        let words = last == 1
-            && dims.from_end(0).is_multiple_of(per as usize)
-            && outer
-                .iter()
-                .chain([&out_view.offset])
-                .all(|step| step.is_multiple_of(per));
-        let per = if words { per } else { 1 };
+        let dims = four(dims, 1);
+        let per = per_word(out_view, dims[3], 1 << shift);
         let kinds = [number(x.dtype)?, number(out.dtype)?, x_shift, x_pairs];
         let params = Params::new()
-            .vec4(four(dims, 1))
+            .vec4(dims)
             .view(*out_view)
             .view(*x_view)
             .vec4(kinds);
-        let invocations = u32::try_from(dims.elements()?).ok()? / per;
+        let invocations = u32::try_from(elements).ok()? / per;
         dispatches.push(Dispatch {
             kernel: &KERNEL,
-            features: if shift > 0 {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(shift > 0),
             constants: vec![
                 ("SHIFT", shift),
                 ("PER", per),

@@ -2,18 +2,13 @@
 
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
-use kovar_core::ops::dtypes::PLAIN;
 
+use super::pieces::slice;
 use super::rearrange::{Mode, Rearrangement};
 use super::{Entry, Planned, no_kernel};
 use crate::program::Resolver;
 
-pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| PLAIN,
-    result: |_| PLAIN,
-    refuses: |_, _| None,
-    plan,
-};
+pub(super) static ENTRY: Entry = Entry::plain(plan);
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let refused = || no_kernel(resolver.shared, node);
@@ -26,13 +21,10 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     for i in 0..node.inputs().count() {
         let x = resolver.input(node, i)?;
         let size = *x.layout.dims().get(op.dim).ok_or_else(refused)?;
-        let window = out.layout.slice(op.dim, start..start + size);
         let moved = Rearrangement {
-            out: out.with_layout(window.ok_or_else(refused)?),
+            out: slice(&out, op.dim, start..start + size).ok_or_else(refused)?,
             x,
             mode: Mode::Copy,
-            before: Vec::new(),
-            fill: [0; 2],
         };
         moved.plan(caps, &mut dispatches).ok_or_else(refused)?;
         start += size;

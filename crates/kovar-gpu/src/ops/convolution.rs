@@ -1,37 +1,28 @@
-//! What the convolutions have in common: windows of their operands and dispatches of their kernels.
+//! Convolutions over two dimensions and their adjoints.
 
 use kovar_core::backend::Reason;
 use kovar_core::ops::{Op, Precision};
 use kovar_core::{DType, Dims, Layout, NodeRef};
 
+use super::pieces::slice;
 use super::product::policy::{self, ConvolutionChoice};
 use super::product::{self, Matrices, Product};
 use super::{Entry, FLOATS, Planned, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel, Params};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::Operand;
 
-static TILED: Kernel = Kernel {
-    file: "convolution",
-    entry: "convolution",
-    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
-};
+static TILED: Kernel = Kernel::new("convolution", 3);
 
-static DIRECT: Kernel = Kernel {
-    file: "convolution_direct",
-    entry: "convolution_direct",
-    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
-};
+static DIRECT: Kernel = Kernel::new("convolution_direct", 3);
 
-static MATRIX: Kernel = Kernel {
-    file: "convolution_matrix",
-    entry: "convolution_matrix",
-    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
-};
+static MATRIX: Kernel = Kernel::new("convolution_matrix", 3);
 
 /// The attributes of a convolution or its adjoint.
+#[derive(Clone, Copy, Debug)]
 struct Attributes {
+    /// Whether it is the adjoint.
     adjoint: bool,
     stride: [usize; 2],
     padding: [usize; 2],
@@ -64,14 +55,13 @@ impl Attributes {
     }
 }
 
-/// The row of the table for both.
+/// The row of the table for both operations.
 pub(super) const ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
     result: |_| FLOATS,
     refuses: |caps, node| {
         let op = Attributes::of(node.op())?;
-        let steps = [op.stride, op.padding, op.dilation];
-        refuses(caps, node, steps, op.groups, op.adjoint)
+        refuses(caps, node, op)
     },
     plan: plan_node,
 };
@@ -80,20 +70,14 @@ fn plan_node(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let refused = || no_kernel(resolver.shared, node);
     let op = Attributes::of(node.op()).ok_or_else(refused)?;
     let out = resolver.output(node)?;
-    let addend = match node.n_inputs() > 2 {
-        true => {
-            let bias = resolver.input(node, 2)?;
-            Some(addend(bias, &out.layout).ok_or_else(refused)?)
-        }
-        false => None,
+    let addend = if node.n_inputs() > 2 {
+        let bias = resolver.input(node, 2)?;
+        Some(addend(bias, &out.layout).ok_or_else(refused)?)
+    } else {
+        None
     };
     let convolution = Convolution {
-        adjoint: op.adjoint,
-        stride: op.stride,
-        padding: op.padding,
-        dilation: op.dilation,
-        groups: op.groups,
-        precision: op.precision,
+        op,
         x: resolver.input(node, 0)?,
         weight: resolver.input(node, 1)?,
         addend,
@@ -105,24 +89,18 @@ fn plan_node(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
 /// A convolution or its adjoint.
 #[derive(Clone, Debug)]
 struct Convolution {
-    /// Whether it is the adjoint.
-    pub adjoint: bool,
-    pub stride: [usize; 2],
-    pub padding: [usize; 2],
-    pub dilation: [usize; 2],
-    pub groups: usize,
-    pub precision: Precision,
+    op: Attributes,
     /// `[batch, c_in, h, w]`
-    pub x: Operand,
-    /// `[c_out, c_in / groups, kh, kw]`, of an adjoint `[c_in, c_out / groups, kh, kw]`.
-    pub weight: Operand,
-    /// What is added: of the dims of the result.
-    pub addend: Option<Operand>,
+    x: Operand,
+    /// `[c_out, c_in / groups, kh, kw]`; for an adjoint `[c_in, c_out / groups, kh, kw]`.
+    weight: Operand,
+    /// What is added, of the dims of the result.
+    addend: Option<Operand>,
     /// `[batch, c_out, oh, ow]`
-    pub out: Operand,
+    out: Operand,
 }
 
-/// The dims along which convolutions are cut.
+/// The dims along which convolutions are cut into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dim {
     Batch,
@@ -131,24 +109,21 @@ enum Dim {
     Out,
 }
 
-/// The number of the layout's dim that is cut for each operand: of `x`, the weight, the result.
+/// The index of the dim that is cut in the layouts of `x`, the weight and the result.
 type Cut = [Option<usize>; 3];
 
 impl Convolution {
     fn size(&self, dim: Dim) -> usize {
         match dim {
             Dim::Batch => self.out.layout.dims()[0],
-            Dim::Groups => self.groups,
-            Dim::In => self.x.layout.dims()[1] / self.groups.max(1),
-            Dim::Out => self.out.layout.dims()[1] / self.groups.max(1),
+            Dim::Groups => self.op.groups,
+            Dim::In => self.x.layout.dims()[1] / self.op.groups.max(1),
+            Dim::Out => self.out.layout.dims()[1] / self.op.groups.max(1),
         }
     }
 
     fn cut(&self, dim: Dim) -> Cut {
-        let (input, output) = match self.adjoint {
-            false => (1, 0),
-            true => (0, 1),
-        };
+        let (input, output) = if self.op.adjoint { (0, 1) } else { (1, 0) };
         match dim {
             Dim::Batch => [Some(0), None, Some(0)],
             Dim::Groups => [Some(1), Some(0), Some(1)],
@@ -157,40 +132,37 @@ impl Convolution {
         }
     }
 
-    /// The part from `start` on. Later input channels are added to the sums of the first.
-    fn part(&self, dim: Dim, start: usize, size: usize) -> Option<Self> {
+    /// The piece from `start` on. Pieces of later input channels add to the sums of the first.
+    fn piece(&self, dim: Dim, start: usize, size: usize) -> Option<Self> {
         let whole = self.size(dim);
         let slice = |operand: &Operand, at: Option<usize>| {
             let Some(at) = at else {
                 return Some(operand.clone());
             };
-            // Of groups, each has as many channels.
+            // All groups have the same number of channels.
             let unit = operand.layout.dims()[at] / whole;
-            let layout = operand
-                .layout
-                .slice(at, start * unit..(start + size) * unit)?;
-            Some(operand.with_layout(layout))
+            slice(operand, at, start * unit..(start + size) * unit)
         };
         let cut = self.cut(dim);
-        let mut part = Self {
+        let mut piece = Self {
             x: slice(&self.x, cut[0])?,
             weight: slice(&self.weight, cut[1])?,
             out: slice(&self.out, cut[2])?,
             addend: None,
             ..self.clone()
         };
-        part.addend = match &self.addend {
+        piece.addend = match &self.addend {
             _ if dim == Dim::In && start > 0 => Some(self.out.clone()),
             Some(addend) => Some(slice(addend, cut[2])?),
             None => None,
         };
         if dim == Dim::Groups {
-            part.groups = size;
+            piece.op.groups = size;
         }
-        Some(part)
+        Some(piece)
     }
 
-    /// Parts whose operands fit bindings, in the order to compute them.
+    /// Pieces whose operands fit bindings, in the order to compute them.
     fn pieces(self, caps: &Caps) -> Option<Vec<Self>> {
         let limit = caps.max_binding_bytes.min(u32::MAX.into());
         let operands = [Some(&self.x), Some(&self.weight), Some(&self.out)];
@@ -205,9 +177,9 @@ impl Convolution {
         let Some((which, Some(operand))) = large else {
             return Some(vec![self]);
         };
-        let inner: &[Dim] = match (self.groups, self.out.dtype) {
+        let inner: &[Dim] = match (self.op.groups, self.out.dtype) {
             (1, DType::F32) => &[Dim::In, Dim::Out],
-            // Sums that are rounded in between would lose too much.
+            // Rounding of partial sums to 16 bits would lose too much.
             (1, _) => &[Dim::Out],
             _ => &[Dim::Groups],
         };
@@ -220,8 +192,8 @@ impl Convolution {
         let dim = dims
             .filter(|dim| reach(dim).is_some())
             .max_by_key(|dim| reach(dim))
-            // The channels of a group.
-            .or_else(|| (self.groups > 1).then_some(Dim::Groups))?;
+            // Else the channels of all groups together are too large.
+            .or_else(|| (self.op.groups > 1).then_some(Dim::Groups))?;
         let step = self.size(dim).div_ceil(2);
         if step == self.size(dim) {
             return None;
@@ -229,26 +201,26 @@ impl Convolution {
         let mut all = Vec::new();
         for start in [0, step] {
             let size = step.min(self.size(dim) - start);
-            all.extend(self.part(dim, start, size)?.pieces(caps)?);
+            all.extend(self.piece(dim, start, size)?.pieces(caps)?);
         }
         Some(all)
     }
 
-    /// A convolution with a kernel of one tap that leaves the image its size is a product.
+    /// The convolution as a product, if its kernel has one tap and the image keeps its size.
     fn as_product(&self) -> Option<Product> {
         let taps = &self.weight.layout.dims()[2..];
-        let plain = self.groups == 1 && self.stride == [1; 2] && self.padding == [0; 2];
-        if !plain || taps != [1; 2] || self.adjoint {
+        let plain = self.op.groups == 1 && self.op.stride == [1; 2] && self.op.padding == [0; 2];
+        if !plain || taps != [1; 2] || self.op.adjoint {
             return None;
         }
-        // Rows of the image are batches until they prove to be neighbours.
+        // Rows of the image are batches here. Contiguous ones are merged later.
         let pixels = |operand: &Operand| {
             let strides = operand.layout.strides();
             Matrices {
                 offset: operand.layout.offset(),
                 batch: vec![strides[0], strides[2]],
-                line: strides[3],
-                step: strides[1],
+                row_stride: strides[3],
+                column_stride: strides[1],
                 operand: operand.clone(),
             }
         };
@@ -262,28 +234,22 @@ impl Convolution {
             b: Matrices {
                 offset: self.weight.layout.offset(),
                 batch: vec![0; 2],
-                line: self.weight.layout.strides()[0],
-                step: self.weight.layout.strides()[1],
+                row_stride: self.weight.layout.strides()[0],
+                column_stride: self.weight.layout.strides()[1],
                 operand: self.weight.clone(),
             },
             c: self.addend.as_ref().map(pixels),
             out: pixels(&self.out),
             alpha: 1.0,
             beta: 1.0,
-            precision: self.precision,
+            precision: self.op.precision,
         })
     }
 }
 
-/// Why a convolution cannot be computed: an image plane beyond the binding limit, of a result of 16
-/// bits all planes of a group, or distances that kernels cannot count.
-fn refuses(
-    caps: &Caps,
-    node: NodeRef<'_>,
-    [stride, padding, dilation]: [[usize; 2]; 3],
-    groups: usize,
-    adjoint: bool,
-) -> Option<Reason> {
+/// Why a convolution is refused: a plane of an image is beyond the binding limit (for results of 16
+/// bits all planes of a group), or distances are beyond what kernels count.
+fn refuses(caps: &Caps, node: NodeRef<'_>, op: Attributes) -> Option<Reason> {
     let refused = |operand| {
         Some(Reason::Layout {
             op: node.op().name(),
@@ -296,9 +262,9 @@ fn refuses(
         let reach = |n: Option<&usize>, step: usize| n.copied().unwrap_or(0).checked_mul(step);
         let all = [
             reach(x, 1),
-            reach(y, stride[axis]),
-            reach(taps, dilation[axis]),
-            Some(padding[axis]),
+            reach(y, op.stride[axis]),
+            reach(taps, op.dilation[axis]),
+            Some(op.padding[axis]),
         ];
         let sum = all
             .into_iter()
@@ -309,19 +275,19 @@ fn refuses(
         return refused("x");
     }
     let limit = caps.max_binding_bytes.min(u32::MAX.into());
-    // Of a narrow result, all terms are summed at once.
+    // A narrow result needs all elements along K at once.
     let whole = node.output().dtype != DType::F32;
     let channels = [
         ("x", x, whole.then_some(1)),
-        ("weight", weight, whole.then_some(usize::from(!adjoint))),
+        ("weight", weight, whole.then_some(usize::from(!op.adjoint))),
         ("result", node.output(), None),
     ];
     for (operand, value, whole) in channels {
         let reach = [Some(2), Some(3), whole].into_iter().flatten().map(|i| {
-            // Groups are apart: of `x` and of an adjoint's weight they are along the dim itself.
+            // A weight has the channels of one group along dim 1, `x` those of all groups.
             let size = match value.dims()[i] {
                 size if i == 1 && operand == "weight" => size,
-                size if i < 2 => size / groups.max(1),
+                size if i < 2 => size / op.groups.max(1),
                 size => size,
             };
             value.layout.strides()[i].saturating_mul(size.saturating_sub(1))
@@ -360,16 +326,15 @@ fn gcd(a: usize, b: usize) -> usize {
 
 fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
     let Convolution {
-        adjoint,
+        op, x, weight, out, ..
+    } = piece;
+    let Attributes {
         stride,
         padding,
         dilation,
         groups,
-        x,
-        weight,
-        out,
         ..
-    } = piece;
+    } = *op;
     let [batch, c_in, height, width] = **x.layout.dims() else {
         return None;
     };
@@ -379,10 +344,11 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
     let [first, _, kernel_rows, kernel_columns] = **weight.layout.dims() else {
         return None;
     };
-    let strides = weight.layout.strides();
-    let (order, group_stride) = match adjoint {
-        false => ([0, 1, 2, 3], first / groups * strides[0]),
-        true => ([1, 0, 2, 3], first / groups * strides[0]),
+    let group_stride = first / groups * weight.layout.strides()[0];
+    let order = if op.adjoint {
+        [1, 0, 2, 3]
+    } else {
+        [0, 1, 2, 3]
     };
     let sizes = |sizes: [usize; 4]| {
         let mut all = [0; 4];
@@ -393,9 +359,12 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
     };
     let alignment = caps.binding_alignment;
     let view = |operand: &Operand| operand.view(operand.layout.strides(), alignment);
-    let phases = |axis: usize, size: usize| match adjoint {
-        false => 1,
-        true => stride[axis].min(size),
+    let phases = |axis: usize, size: usize| {
+        if op.adjoint {
+            stride[axis].min(size)
+        } else {
+            1
+        }
     };
     let axis = |axis: usize, size: usize| {
         sizes([
@@ -410,7 +379,7 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
         [stride[axis] / common, dilation[axis] / common]
     };
     let [vertical, horizontal] = [skip(0), skip(1)];
-    // Nothing is read of what is not there.
+    // Empty factors are not read. The result is bound in their place.
     let empty = c_in == 0;
     let [x_window, weight_window] = [x, weight].map(|operand| if empty { out } else { operand });
     let addend = piece.addend.as_ref();
@@ -421,7 +390,7 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
         .view(addend.map_or_else(Default::default, view))
         .view(view(out))
         .vec4(sizes([batch, c_in / groups, height, width])?)
-        .vec4(sizes([*groups, c_out / groups, rows, columns])?)
+        .vec4(sizes([groups, c_out / groups, rows, columns])?)
         .vec4(sizes([kernel_rows, kernel_columns, group_stride, 0])?)
         .vec4(axis(0, rows)?)
         .vec4(axis(1, columns)?)
@@ -437,7 +406,7 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
         .checked_mul(columns.div_ceil(column_phases))?
         .checked_mul(batch)?;
     u32::try_from(pixels).ok()?;
-    let parts = groups.checked_mul(row_phases)?.checked_mul(column_phases)?;
+    let phases = groups.checked_mul(row_phases)?.checked_mul(column_phases)?;
     let channels = c_out / groups;
     let mut constants = vec![
         ("A_DTYPE", code(x_window.dtype)),
@@ -445,12 +414,12 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
         ("C_DTYPE", addend.map_or(0, |addend| code(addend.dtype))),
         ("OUT_DTYPE", code(out.dtype)),
         ("ADDEND", u32::from(addend.is_some())),
-        ("ADJOINT", u32::from(*adjoint)),
+        ("ADJOINT", u32::from(op.adjoint)),
     ];
     let dtypes = [x.dtype, weight.dtype];
-    let matrices = policy::matrix_tile(caps, dtypes, piece.precision);
+    let matrices = policy::matrix_tile(caps, dtypes, op.precision);
     let mut features = product::variant(false, out.dtype);
-    let (kernel, tiles) = match policy::choose_convolution(parts, pixels, channels, matrices) {
+    let (kernel, tiles) = match policy::choose_convolution(phases, pixels, channels, matrices) {
         ConvolutionChoice::Matrix(tile) => {
             features = features.with(product::matrix_variant(&tile, &mut constants));
             let columns = channels.div_ceil(tile.span);
@@ -463,10 +432,7 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
             (&DIRECT, pixels.div_ceil(span).checked_mul(quads)?)
         }
         ConvolutionChoice::Tile { large } => {
-            let groups = if large { 2 } else { 1 };
-            constants.push(("TILE_GROUPS", groups));
-            constants.push(("TILE_VECTORS", policy::TILE_VECTORS));
-            let span = policy::TILE * groups as usize;
+            let span = product::tile_constants(large, &mut constants);
             let columns = channels.div_ceil(span);
             (&TILED, pixels.div_ceil(span).checked_mul(columns)?)
         }
@@ -482,6 +448,6 @@ fn dispatch(caps: &Caps, piece: &Convolution) -> Option<Dispatch> {
             weight_window.clone(),
             addend.unwrap_or(out).clone(),
         ],
-        workgroups: u32::try_from(tiles.checked_mul(parts)?).ok()?,
+        workgroups: u32::try_from(tiles.checked_mul(phases)?).ok()?,
     })
 }

@@ -1,18 +1,17 @@
-//! Operations whose every result element follows from the operands' elements at the same place.
+//! Operations that compute each element of the result from the operands' elements at the same
+//! index.
 
-use kovar_core::{Collapsed, DType};
+use kovar_core::DType;
 
-use super::pieces::pieces;
-use super::{WORKGROUP, code};
-use crate::kernel::{Dispatch, Features, Kernel, Params};
+use super::pieces::{per_word, pieces};
+use super::rows::dtypes;
+use super::{WORKGROUP, narrow};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::seam::Caps;
-use crate::view::{Operand, View, four};
-
-/// The names of the constants that tell operands' dtypes, the result's first.
-const DTYPES: [&str; 4] = ["OUT_DTYPE", "A_DTYPE", "B_DTYPE", "C_DTYPE"];
+use crate::view::{Operand, four};
 
 /// Dispatches of a kernel whose parameters are `dims`, a view of each operand, the result's first,
-/// and the vector `extra`. `operands` have the dims of the result; `None` if they have not.
+/// and the vector `extra`. `None` if an operand does not have the dims of the result.
 pub(super) fn plan(
     caps: &Caps,
     kernel: &'static Kernel,
@@ -24,29 +23,19 @@ pub(super) fn plan(
     for piece in pieces(caps, operands, operands.first()?.layout.dims().rank(), 4)? {
         let (out, collapsed) = (piece.operands.first()?, &piece.collapsed);
         let views = piece.views(caps);
-        let narrow = out.dtype != DType::F32;
-        let per = if narrow && pairs(collapsed, views.first()?) {
-            2
-        } else {
-            1
-        };
-        let mut constants = constants.to_vec();
-        for (name, operand) in DTYPES.iter().zip(&piece.operands) {
-            constants.push((name, code(operand.dtype)));
-        }
+        let is_narrow = out.dtype != DType::F32;
+        let dims = four(&collapsed.dims, 1);
+        let per = per_word(views.first()?, dims[3], if is_narrow { 2 } else { 1 });
+        let mut constants = [constants, &dtypes(&piece.operands)].concat();
         constants.extend([("PER", per), ("WORKGROUP", WORKGROUP)]);
-        let mut params = Params::new().vec4(four(&collapsed.dims, 1));
+        let mut params = Params::new().vec4(dims);
         for view in views {
             params = params.view(view);
         }
         let invocations = collapsed.dims.elements()? / per as usize;
         dispatches.push(Dispatch {
             kernel,
-            features: if narrow {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(is_narrow),
             constants,
             params: params.floats(extra).finish(),
             operands: piece.operands,
@@ -54,12 +43,4 @@ pub(super) fn plan(
         });
     }
     Some(dispatches)
-}
-
-/// Whether invocations can write pairs of 16-bit elements as words.
-fn pairs(collapsed: &Collapsed, out: &View) -> bool {
-    let [outer @ .., inner] = out.strides;
-    collapsed.dims.from_end(0).is_multiple_of(2)
-        && inner == 1
-        && outer.iter().chain([&out.offset]).all(|&step| step % 2 == 0)
 }

@@ -22,14 +22,13 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let (a, b) = (resolver.input(node, 0)?, resolver.input(node, 1)?);
     let out = resolver.output(node)?;
     let dims = *out.layout.dims();
-    let c = match node.n_inputs() > 2 && op.beta != 0.0 {
-        true => {
-            let c = resolver.input(node, 2)?;
-            let layout = c.layout.broadcast_to(dims).ok_or_else(refused)?;
-            let strides = strides(&layout, dims.rank());
-            Some(Matrices::new(c.with_layout(layout), strides, false))
-        }
-        false => None,
+    let c = if node.n_inputs() > 2 && op.beta != 0.0 {
+        let c = resolver.input(node, 2)?;
+        let layout = c.layout.broadcast_to(dims).ok_or_else(refused)?;
+        let strides = strides(&layout, dims.rank());
+        Some(Matrices::new(c.with_layout(layout), strides, false))
+    } else {
+        None
     };
     let rank = dims.rank();
     let [a_strides, b_strides] = [&a, &b].map(|factor| strides(&factor.layout, rank));
@@ -51,8 +50,8 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     product::plan(caps, product).ok_or_else(refused)
 }
 
-/// The strides along the batch dims of a result of this rank; 0 where an operand is the same for
-/// all.
+/// The strides along the batch dims of a result of this rank; 0 along dims where the operand is
+/// broadcast.
 fn strides(layout: &Layout, rank: usize) -> Vec<usize> {
     let stride = |i| match layout.dims().from_end(i) {
         1 => 0,

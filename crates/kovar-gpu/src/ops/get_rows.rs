@@ -3,19 +3,15 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::dtypes::PLAIN;
 
-use super::pieces::{fits_anywhere, pieces};
+use super::pieces::{fits_anywhere, pieces, slice};
 use super::rearrange::unit;
-use super::{Entry, I32, Planned, WORKGROUP, cast, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use super::{Entry, I32, Planned, WORKGROUP, cast, narrow, no_kernel};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
-use crate::view::Operand;
+use crate::view::{Operand, four};
 
-static KERNEL: Kernel = Kernel {
-    file: "get_rows",
-    entry: "get_rows",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("get_rows", 2);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { PLAIN } else { I32 },
@@ -34,7 +30,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     Ok(dispatches)
 }
 
-/// The dispatches for all columns, or for parts of them if a row alone is too large.
+/// Appends the dispatches for all columns, or for ranges of them if a single row is too large.
 fn lookups(
     caps: &Caps,
     out: &Operand,
@@ -52,33 +48,26 @@ fn lookups(
     };
     if columns > 1 && !(row(out, rank)? && row(table, 1)?) {
         for range in [0..columns / 2, columns / 2..columns] {
-            let part = |operand: &Operand, dim| {
-                let layout = operand.layout.slice(dim, range.clone())?;
-                Some(operand.with_layout(layout))
-            };
-            lookups(caps, &part(out, rank)?, ids, &part(table, 1)?, all)?;
+            let piece = |operand: &Operand, dim| slice(operand, dim, range.clone());
+            lookups(caps, &piece(out, rank)?, ids, &piece(table, 1)?, all)?;
         }
         return Some(());
     }
     let rows = *table.layout.dims().first()?;
     let mut chunk = rows.max(1);
-    let part = |start: usize, len: usize| {
-        let layout = table
-            .layout
-            .slice(0, start.min(rows)..(start + len).min(rows))?;
-        Some(table.with_layout(layout))
-    };
-    while chunk > 1 && !fits_anywhere(caps, &part(0, chunk)?) {
+    let piece =
+        |start: usize, len: usize| slice(table, 0, start.min(rows)..(start + len).min(rows));
+    while chunk > 1 && !fits_anywhere(caps, &piece(0, chunk)?) {
         chunk = chunk.div_ceil(2);
     }
     for start in (0..rows.max(1)).step_by(chunk) {
-        lookup(caps, out, ids, &part(start, chunk)?, [start, rows], all)?;
+        lookup(caps, out, ids, &piece(start, chunk)?, [start, rows], all)?;
     }
     Some(())
 }
 
-/// The dispatches for the rows of a table that has `rows` of them, of which `table` are those from
-/// `first` on.
+/// Appends the dispatches for a range of a table's rows. The table has `rows` rows, and `table` has
+/// those from `first` on.
 fn lookup(
     caps: &Caps,
     out: &Operand,
@@ -106,14 +95,14 @@ fn lookup(
                 .all(|&step| (step as usize).is_multiple_of(per));
         let per = if words { per } else { 1 };
         let number = |n: usize| u32::try_from(n).ok();
-        // An empty table is never read, but something must be bound.
+        // An empty table is never read. The result is bound in its place.
         let bound = if table.layout.elements() == 0 {
             out
         } else {
             table
         };
         let params = Params::new()
-            .vec4(crate::view::four(&piece.collapsed.dims, 1))
+            .vec4(four(&piece.collapsed.dims, 1))
             .view(*out_view)
             .view(table.view(table.layout.strides(), caps.binding_alignment))
             .view(*ids_view)
@@ -132,11 +121,7 @@ fn lookup(
         let invocations = (piece.collapsed.dims.elements()? * columns / per) << split;
         all.push(Dispatch {
             kernel: &KERNEL,
-            features: if shift > 0 {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(shift > 0),
             constants: vec![
                 ("DECODED", u32::from(table.dtype != out.dtype)),
                 ("FROM", cast::number(table.dtype)?),

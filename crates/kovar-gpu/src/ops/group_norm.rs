@@ -1,33 +1,21 @@
 //! Group normalisation, and layer normalisation of long rows.
 
+use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
 use kovar_core::{DType, Dims, Layout, NodeRef, collapse};
 
+use super::pieces::{fits, slice};
 use super::rows::{Split, dtypes, features, refuse_large};
 use super::{Entry, FLOATS, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel, Params};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::program::Resolver;
 use crate::scratch;
 use crate::seam::Caps;
 use crate::view::{Operand, View, four};
 
-static MOMENTS: Kernel = Kernel {
-    file: "group_norm",
-    entry: "group_norm_moments",
-    bindings: &[Access::Write, Access::Read],
-};
+static MOMENTS: Kernel = Kernel::new("group_norm", 1).entry("group_norm_moments");
 
-static KERNEL: Kernel = Kernel {
-    file: "group_norm",
-    entry: "group_norm",
-    bindings: &[
-        Access::Write,
-        Access::Read,
-        Access::Read,
-        Access::Read,
-        Access::Read,
-    ],
-};
+static KERNEL: Kernel = Kernel::new("group_norm", 4);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -51,29 +39,37 @@ fn group_channels(node: NodeRef<'_>) -> Option<usize> {
     node.output().dims().get(1)?.checked_div(op.groups)
 }
 
-/// The weight and the bias of a norm.
-pub(super) struct Factors {
+/// The affine part of a norm, of `y = normalised(x) * weight + bias`, and the norm's epsilon.
+pub(super) struct Affine {
     weight: Option<(Operand, View)>,
     bias: Option<(Operand, View)>,
-    pub eps: f32,
+    eps: f32,
 }
 
-impl Factors {
-    /// Those of a node, its operands 1 and 2 as far as it has them. `None` if they are too large.
-    pub fn of(caps: &Caps, factors: &[Operand], eps: f32) -> Option<Self> {
-        let factor = |i: usize| {
-            let factor = factors.get(i);
-            let factor = factor.map(|factor| Some((factor.clone(), factor.vector(caps)?)));
-            factor.map_or(Some(None), |factor| factor.map(Some))
-        };
-        Some(Self {
-            weight: factor(0)?,
-            bias: factor(1)?,
-            eps,
-        })
+impl Affine {
+    /// That of a node, whose operands 1 and 2 are the weight and the bias, if it has them. `None`
+    /// if they are too large.
+    pub fn of(
+        resolver: &Resolver<'_>,
+        node: NodeRef<'_>,
+        eps: f32,
+    ) -> Result<Option<Self>, DeviceError> {
+        let caps = resolver.shared.device.caps();
+        let mut factors = [None, None];
+        for (i, factor) in factors.iter_mut().enumerate() {
+            if node.n_inputs() > i + 1 {
+                let operand = resolver.input(node, i + 1)?;
+                let Some(view) = operand.vector(caps) else {
+                    return Ok(None);
+                };
+                *factor = Some((operand, view));
+            }
+        }
+        let [weight, bias] = factors;
+        Ok(Some(Self { weight, bias, eps }))
     }
 
-    /// Their operands; `instead` is bound in place of those that aren't there.
+    /// The operands to bind; `instead` stands in for an absent one.
     pub fn operands(&self, instead: &Operand) -> [Operand; 2] {
         [&self.weight, &self.bias].map(|factor| {
             let operand = factor.as_ref().map(|(operand, _)| operand);
@@ -81,17 +77,13 @@ impl Factors {
         })
     }
 
-    /// Their views.
-    pub fn views(&self, params: Params) -> Params {
+    /// Appends `Affine` of `shared/affine.wgsl`.
+    pub fn params(&self, params: Params) -> Params {
         let view = |factor: &Option<(Operand, View)>| factor.as_ref().map(|(_, view)| *view);
         let params = params.view(view(&self.weight).unwrap_or_default());
-        params.view(view(&self.bias).unwrap_or_default())
-    }
-
-    /// Which there are.
-    pub fn flags(&self, params: Params) -> Params {
+        let params = params.view(view(&self.bias).unwrap_or_default());
         let params = params.u32(self.weight.is_some().into());
-        params.u32(self.bias.is_some().into())
+        params.u32(self.bias.is_some().into()).f32(self.eps)
     }
 }
 
@@ -99,19 +91,19 @@ impl Factors {
 pub(super) struct Groups {
     pub y: Operand,
     pub x: Operand,
-    /// Three sizes that number the groups, and the channels of a group.
+    /// Three outer sizes, whose product is the number of groups, and the channels of a group.
     pub sizes: [u32; 4],
     /// The sizes within a channel.
     pub within: [u32; 4],
     /// The views of `y` and `x` along `sizes`, and their strides along `within`.
     pub views: [(View, [u32; 4]); 2],
-    /// The channel of the factors that groups begin at, and from one to the next.
+    /// The channel of the weight at which the first group begins, and the distance between groups.
     pub channels: [u32; 2],
 }
 
 impl Groups {
     /// The dispatches that normalise them; `None` if their sizes overflow.
-    pub fn plan(self, factors: &Factors) -> Option<[Dispatch; 2]> {
+    pub fn plan(self, affine: &Affine) -> Option<[Dispatch; 2]> {
         let product = |sizes: &[u32]| sizes.iter().try_fold(1u32, |all, &n| all.checked_mul(n));
         let [outer @ .., channels] = self.sizes;
         let (count, channel_len) = (product(&outer)?, product(&self.within)?);
@@ -121,11 +113,10 @@ impl Groups {
         let [(y_view, y_steps), (x_view, x_steps)] = self.views;
         let params = Params::new().vec4(self.sizes).vec4(self.within);
         let params = params.view(y_view).view(x_view).vec4(y_steps).vec4(x_steps);
-        let params = factors.views(params).u32(channel_len).u32(group_len);
+        let params = params.u32(channel_len).u32(group_len);
         let params = params.u32(split.chunk).u32(split.chunks).u32(count);
         let [first, step] = self.channels;
-        let params = params.u32(first).u32(step).f32(factors.eps);
-        let params = factors.flags(params).finish();
+        let params = affine.params(params.u32(first).u32(step)).finish();
         let moments = scratch::operand(0..(workgroups as usize).checked_mul(4)?)?;
         let even = y_view.strides.iter().chain(&y_steps[..3]);
         let mut even = even.chain([&y_view.offset, &channel_len]);
@@ -134,7 +125,7 @@ impl Groups {
             && self.within[3] == channel_len
             && even.all(|x| x % 2 == 0);
         let first = vec![moments.clone(), self.x.clone()];
-        let [weight, bias] = factors.operands(&self.x);
+        let [weight, bias] = affine.operands(&self.x);
         let second = vec![self.y, self.x, weight, bias, moments.clone()];
         let mut constants = dtypes(&second);
         constants.push(("PER", if pairs { 2 } else { 1 }));
@@ -165,32 +156,25 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         return Err(refused());
     };
     let operands = [resolver.output(node)?, resolver.input(node, 0)?];
-    let factors = (1..node.n_inputs()).map(|i| resolver.input(node, i));
-    let factors = factors.collect::<Result<Vec<_>, _>>()?;
-    let caps = resolver.shared.device.caps();
-    let plan = || {
-        let channels = group_channels(node)?;
-        let factors = Factors::of(caps, &factors, op.eps)?;
-        let mut dispatches = Vec::new();
-        cut(caps, operands, channels, 0, &factors, &mut dispatches)?;
-        Some(dispatches)
-    };
-    plan().ok_or_else(refused)
+    let affine = Affine::of(resolver, node, op.eps)?.ok_or_else(refused)?;
+    let channels = group_channels(node).ok_or_else(refused)?;
+    let (caps, mut dispatches) = (resolver.shared.device.caps(), Vec::new());
+    cut(caps, operands, channels, 0, &affine, &mut dispatches).ok_or_else(refused)?;
+    Ok(dispatches)
 }
 
-/// Plans `y` and `x`, whose first channel is number `first` of the factors', cut along batches and
-/// groups until they fit into bindings.
+/// Plans `y` and `x`, whose first channel is channel `first` of the weight and the bias, cut along
+/// batches and groups until they fit bindings.
 fn cut(
     caps: &Caps,
     [y, x]: [Operand; 2],
     channels: usize,
     first: usize,
-    factors: &Factors,
+    affine: &Affine,
     dispatches: &mut Vec<Dispatch>,
 ) -> Option<()> {
     let dims = *y.layout.dims();
-    let fits = |operand: &Operand| operand.fits(caps.binding_alignment, caps.max_binding_bytes);
-    if !(fits(&y) && fits(&x)) {
+    if !(fits(caps, &y) && fits(caps, &x)) {
         let (dim, unit) = if dims[0] > 1 { (0, 1) } else { (1, channels) };
         let units = dims[dim] / unit;
         let step = units.div_ceil(2) * unit;
@@ -199,12 +183,9 @@ fn cut(
         }
         for start in [0, step] {
             let end = (start + step).min(dims[dim]);
-            let part = |operand: &Operand| {
-                Some(operand.with_layout(operand.layout.slice(dim, start..end)?))
-            };
             let first = first + dim * start;
-            let parts = [part(&y)?, part(&x)?];
-            cut(caps, parts, channels, first, factors, dispatches)?;
+            let pieces = [slice(&y, dim, start..end)?, slice(&x, dim, start..end)?];
+            cut(caps, pieces, channels, first, affine, dispatches)?;
         }
         return Some(());
     }
@@ -231,6 +212,6 @@ fn cut(
         y,
         x,
     };
-    dispatches.extend(groups.plan(factors)?);
+    dispatches.extend(groups.plan(affine)?);
     Some(())
 }

@@ -3,71 +3,43 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 
-use super::group_norm::{Factors, Groups};
-use super::rows::{Split, dtypes, features, per, refuse_rows, rows};
-use super::{Entry, FLOATS, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel};
+use super::group_norm::{Affine, Groups};
+use super::rows::{Split, per, plan_rows, refuse_rows};
+use super::{Entry, Planned, no_kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "layer_norm",
-    entry: "layer_norm",
-    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("layer_norm", 3);
 
-pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
-    result: |_| FLOATS,
-    refuses: refuse_rows,
-    plan,
-};
+pub(super) static ENTRY: Entry = Entry::floats(refuse_rows, plan);
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let refused = || no_kernel(resolver.shared, node);
     let Op::LayerNorm(op) = node.op() else {
         return Err(refused());
     };
-    let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let factors = (1..node.n_inputs()).map(|i| resolver.input(node, i));
-    let factors = factors.collect::<Result<Vec<_>, _>>()?;
-    let caps = resolver.shared.device.caps();
-    let plan = || {
-        let split = Split::of(u32::try_from(x.layout.dims().from_end(0)).ok()?);
-        let factors = Factors::of(caps, &factors, op.eps)?;
-        let mut dispatches = Vec::new();
-        for rows in rows(caps, &[y, x], 0)? {
-            let ([y, x], [y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
-                return None;
-            };
+    let operands = [resolver.output(node)?, resolver.input(node, 0)?];
+    let affine = Affine::of(resolver, node, op.eps)?.ok_or_else(refused)?;
+    plan_rows(resolver, node, &operands, 0, |rows, dispatches| {
+        let [y, x] = rows.pair()?;
+        let split = Split::of_rows(x.0)?;
+        if split.is_cut() {
             let [a, b, c] = rows.outer;
-            if split.is_cut() {
-                let groups = Groups {
-                    y: y.clone(),
-                    x: x.clone(),
-                    sizes: [a, b, c, split.n],
-                    within: [1; 4],
-                    views: [(*y_view, [0; 4]), (*x_view, [0; 4])],
-                    channels: [0, 0],
-                };
-                dispatches.extend(groups.plan(&factors)?);
-                continue;
-            }
-            let [weight, bias] = factors.operands(x);
-            let operands = vec![y.clone(), x.clone(), weight, bias];
-            let mut constants = dtypes(&operands);
-            constants.push(("PER", per(y, y_view, split.n)));
-            let params = split.params(&rows).view(*y_view).view(*x_view);
-            let params = factors.flags(factors.views(params).f32(op.eps));
-            dispatches.push(Dispatch {
-                kernel: &KERNEL,
-                features: features(y),
-                constants,
-                params: params.finish(),
-                operands,
-                workgroups: split.workgroups(&rows),
-            });
+            let groups = Groups {
+                y: y.0.clone(),
+                x: x.0.clone(),
+                sizes: [a, b, c, split.n],
+                within: [1; 4],
+                views: [(y.1, [0; 4]), (x.1, [0; 4])],
+                channels: [0, 0],
+            };
+            dispatches.extend(groups.plan(&affine)?);
+            return Some(());
         }
-        Some(dispatches)
-    };
-    plan().ok_or_else(refused)
+        let params = affine.params(split.params(rows).view(y.1).view(x.1));
+        let [weight, bias] = affine.operands(x.0);
+        let operands = vec![y.0.clone(), x.0.clone(), weight, bias];
+        dispatches.push(rows.dispatch(&KERNEL, split, params, operands, &[per(y, split.n)]));
+        Some(())
+    })
 }

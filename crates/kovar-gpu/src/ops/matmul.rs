@@ -39,8 +39,8 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     product::plan(caps, product).ok_or_else(|| no_kernel(resolver.shared, node))
 }
 
-/// The batch dims, outermost first: sizes and strides of the weight, of `x` and of the result. A
-/// dim of `x` whose consecutive indices share a weight becomes two.
+/// The batch dims, outermost first: their sizes, and the strides of the weight, of `x` and of the
+/// result. A dim of `x` becomes two dims if consecutive indices share a weight.
 fn batches(w: &Layout, x: &Layout, out: &Layout) -> Vec<(usize, [usize; 3])> {
     let mut batches = Vec::new();
     for i in (2..x.dims().rank()).rev() {

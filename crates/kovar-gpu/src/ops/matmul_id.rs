@@ -1,35 +1,19 @@
-//! Products with the weights of chosen experts.
+//! Products with the weights of selected experts.
 
 use kovar_core::backend::Reason;
 use kovar_core::{Dims, Layout, NodeRef};
 
+use super::pieces::slice;
 use super::product::policy::{self, ExpertsChoice};
-use super::product::{Matrices, variant};
+use super::product::{Matrices, variant, vector_constants};
 use super::{Entry, F32, FACTORS, FLOATS, I32, Planned, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel, Params};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::Operand;
 
-const BINDINGS: &[Access] = &[
-    Access::Write,
-    Access::Read,
-    Access::Read,
-    Access::Read,
-    Access::Read,
-];
-
-static TILED: Kernel = Kernel {
-    file: "matmul_id",
-    entry: "matmul_id",
-    bindings: BINDINGS,
-};
-
-static VECTOR: Kernel = Kernel {
-    file: "matmul_id_vector",
-    entry: "matmul_id_vector",
-    bindings: BINDINGS,
-};
+static TILED: Kernel = Kernel::new("matmul_id", 4);
+static VECTOR: Kernel = Kernel::new("matmul_id_vector", 4);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| [FACTORS, FLOATS, I32].get(i).copied().unwrap_or(&[]),
@@ -38,7 +22,7 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
-/// Refuses lines that cannot be bound whole: parts have whole lines.
+/// Refuses operands with a row that is too large for a binding.
 fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
     let limit = caps.max_binding_bytes.min(u32::MAX.into());
     let operands = [("w", node.input(0)?), ("x", node.input(1)?)];
@@ -59,13 +43,14 @@ fn refuses(caps: &Caps, node: NodeRef<'_>) -> Option<Reason> {
     })
 }
 
-/// A part of the products.
+/// Products with experts, of a range of all experts.
 #[derive(Clone, Debug)]
 struct Experts {
-    /// Of all experts, and the first here.
+    /// The number of all experts.
     experts: usize,
+    /// The first expert of `w`.
     first: usize,
-    /// `[experts here, n, k]`
+    /// `[experts of the range, n, k]`
     w: Operand,
     /// `[tokens, used, k]`
     x: Operand,
@@ -99,57 +84,38 @@ fn dims_with(dims: &Dims, last: usize) -> Option<Dims> {
     Dims::new(&[&dims[..], &[last]].concat())
 }
 
-/// Parts whose operands fit bindings.
+/// Pieces whose operands fit bindings.
 fn pieces(caps: &Caps, whole: Experts) -> Option<Vec<Experts>> {
     let limit = caps.max_binding_bytes.min(u32::MAX.into());
     let fits = |operand: &Operand| operand.fits(caps.binding_alignment, limit);
     let Experts { w, x, ids, out, .. } = &whole;
-    let size = |operand: &Operand, dim: usize| operand.layout.dims()[dim];
-    let slice = |operand: &Operand, dim: usize, start: usize, size: usize| {
-        let layout = operand.layout.slice(dim, start..start + size)?;
-        Some(operand.with_layout(layout))
-    };
+    let by_weight = !fits(w);
+    if !by_weight && [x, ids, out].into_iter().all(fits) {
+        return Some(vec![whole]);
+    }
+    // Experts, or the rows of one; else tokens, or the slots of one.
+    let dims = if by_weight { w } else { out }.layout.dims();
+    let dim = if dims[0] > 1 { 0 } else { 1 };
+    let size = dims[dim];
+    if size < 2 {
+        return None;
+    }
+    let middle = size.div_ceil(2);
     let mut all = Vec::new();
-    if !fits(w) {
-        // Experts, or the rows of one.
-        let dim = if size(w, 0) > 1 { 0 } else { 1 };
-        let whole_size = size(w, dim);
-        let step = whole_size.div_ceil(2);
-        if step == whole_size {
-            return None;
-        }
-        for start in [0, step] {
-            let size = step.min(whole_size - start);
-            let mut part = Experts {
-                w: slice(w, dim, start, size)?,
-                ..whole.clone()
-            };
+    for range in [0..middle, middle..size] {
+        let mut piece = whole.clone();
+        if by_weight {
+            piece.w = slice(w, dim, range.clone())?;
             match dim {
-                0 => part.first += start,
-                _ => part.out = slice(out, 2, start, size)?,
+                0 => piece.first += range.start,
+                _ => piece.out = slice(out, 2, range)?,
             }
-            all.extend(pieces(caps, part)?);
+        } else {
+            piece.x = slice(x, dim, range.clone())?;
+            piece.ids = slice(ids, dim, range.clone())?;
+            piece.out = slice(out, dim, range)?;
         }
-    } else if [x, ids, out].into_iter().any(|operand| !fits(operand)) {
-        // Tokens, or the slots of one.
-        let dim = if size(out, 0) > 1 { 0 } else { 1 };
-        let whole_size = size(out, dim);
-        let step = whole_size.div_ceil(2);
-        if step == whole_size {
-            return None;
-        }
-        for start in [0, step] {
-            let size = step.min(whole_size - start);
-            let part = Experts {
-                x: slice(x, dim, start, size)?,
-                ids: slice(ids, dim, start, size)?,
-                out: slice(out, dim, start, size)?,
-                ..whole.clone()
-            };
-            all.extend(pieces(caps, part)?);
-        }
-    } else {
-        all.push(whole);
+        all.extend(pieces(caps, piece)?);
     }
     Some(all)
 }
@@ -166,23 +132,24 @@ fn dispatch(caps: &Caps, piece: &Experts) -> Option<Dispatch> {
     let a = Matrices {
         offset: x.layout.offset(),
         batch: vec![stride(&x.layout, 2), stride(&x.layout, 1)],
-        line: 0,
-        step: if k == 1 { 1 } else { stride(&x.layout, 0) },
+        row_stride: 0,
+        column_stride: if k == 1 { 1 } else { stride(&x.layout, 0) },
         operand: x.clone(),
     };
     let mut b = Matrices::new(w.clone(), vec![stride(&w.layout, 2)], false);
     if k == 1 {
-        b.step = 1;
+        b.column_stride = 1;
     }
-    let rows = a.step == 1 && b.step == 1;
-    let wide = rows && k.is_multiple_of(8) && a.wide(&[tokens, used], 1, k) && b.wide(&[own], n, k);
+    let k_major = a.column_stride == 1 && b.column_stride == 1;
+    let wide =
+        k_major && k.is_multiple_of(8) && a.wide(&[tokens, used], 1, k) && b.wide(&[own], n, k);
     let pairs = tokens.checked_mul(used)?;
     let size = |size: usize| u32::try_from(size).ok();
     let view = |operand: &Operand, strides: &[usize]| {
         let strides = Dims::new(strides)?;
         Some(operand.view(&strides, caps.binding_alignment))
     };
-    // Where there is nothing to read, nothing is bound.
+    // Empty factors are not read. The result is bound in their place.
     let empty = own == 0 || k == 0;
     let [x_window, w_window] = [x, w].map(|operand| if empty { out } else { operand });
     let params = Params::new()
@@ -195,7 +162,12 @@ fn dispatch(caps: &Caps, piece: &Experts) -> Option<Dispatch> {
             &[stride(&out.layout, 2), stride(&out.layout, 1)],
         )?)
         .vec4([1, size(n)?, size(k)?, size(piece.experts)?])
-        .vec4([0, size(a.step)?, size(b.line)?, size(b.step)?])
+        .vec4([
+            0,
+            size(a.column_stride)?,
+            size(b.row_stride)?,
+            size(b.column_stride)?,
+        ])
         .vec4([
             size(piece.first)?,
             size(own)?,
@@ -210,11 +182,9 @@ fn dispatch(caps: &Caps, piece: &Experts) -> Option<Dispatch> {
         ("OUT_DTYPE", code(out.dtype)),
         ("ADDEND", 0),
     ];
-    let (kernel, workgroups) = match policy::choose_experts(pairs, own, b.step == 1) {
+    let (kernel, workgroups) = match policy::choose_experts(pairs, own, b.column_stride == 1) {
         ExpertsChoice::Vector => {
-            constants.push(("LINES", 1));
-            constants.push(("VECTOR_WORKGROUP", policy::VECTOR_WORKGROUP));
-            constants.push(("PARTIALS", policy::VECTOR_WORKGROUP));
+            vector_constants(1, &mut constants);
             (
                 &VECTOR,
                 n.div_ceil(policy::VECTOR_COLUMNS).checked_mul(pairs)?,

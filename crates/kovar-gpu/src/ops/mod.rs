@@ -39,7 +39,6 @@ mod set_rows;
 mod softmax;
 mod timestep_embedding;
 mod token_shift;
-mod turn;
 mod unary;
 mod upscale;
 mod wkv7;
@@ -47,32 +46,67 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
-use kovar_core::ops::dtypes::{FACTORS, FLOATS};
+use kovar_core::ops::dtypes::PLAIN;
 use kovar_core::{DType, NodeRef};
 
-use crate::backend::GpuState;
-use crate::kernel::Dispatch;
+use crate::backend::Shared;
+use crate::kernel::{Dispatch, Features};
 use crate::program::Resolver;
 use crate::seam::Caps;
 
+/// The floats that kernels read and write.
+const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+/// The dtypes of factors of products.
+const FACTORS: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F8E4M3,
+    DType::F8E5M2,
+];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 
-/// Invocations of a workgroup, where nothing speaks for another number.
+/// Invocations of a workgroup, unless a kernel needs another number.
 const WORKGROUP: u32 = 256;
 
 type Planned = Result<Vec<Dispatch>, DeviceError>;
 
 /// A row of the table.
 struct Entry {
-    /// What operand `i` may be.
+    /// The dtypes that operand `i` may have.
     operands: fn(&Op, usize) -> &'static [DType],
-    /// What the result may be.
+    /// The dtypes that the result may have.
     result: fn(&Op) -> &'static [DType],
     /// Why a device cannot run a node whose dtypes are right; `None` if it can.
     refuses: fn(&Caps, NodeRef<'_>) -> Option<Reason>,
     /// Plans a node that is supported and whose result is not empty.
     plan: fn(&Resolver<'_>, NodeRef<'_>) -> Planned,
+}
+
+impl Entry {
+    /// A row for an operation on floats.
+    const fn floats(
+        refuses: fn(&Caps, NodeRef<'_>) -> Option<Reason>,
+        plan: fn(&Resolver<'_>, NodeRef<'_>) -> Planned,
+    ) -> Self {
+        Self {
+            operands: |_, _| FLOATS,
+            result: |_| FLOATS,
+            refuses,
+            plan,
+        }
+    }
+
+    /// A row for an operation on plain dtypes that refuses no node.
+    const fn plain(plan: fn(&Resolver<'_>, NodeRef<'_>) -> Planned) -> Self {
+        Self {
+            operands: |_, _| PLAIN,
+            result: |_| PLAIN,
+            refuses: |_, _| None,
+            plan,
+        }
+    }
 }
 
 /// The table.
@@ -126,7 +160,7 @@ pub(crate) fn supports(caps: &Caps, node: NodeRef<'_>) -> Support {
     refused.map_or(Support::Yes, Support::No)
 }
 
-/// The dispatches of a node; none if nothing is written.
+/// The dispatches of a node; none if it writes nothing.
 pub(crate) fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     if let Support::No(reason) = supports(resolver.shared.device.caps(), node) {
         return Err(unsupported(resolver.shared, reason));
@@ -155,10 +189,19 @@ pub(crate) fn no_kernel(shared: &GpuState, node: NodeRef<'_>) -> DeviceError {
     )
 }
 
-/// The reason for refusing a node whose attributes are of a kind that no kernel knows.
+/// The reason for refusing a node whose attributes no kernel supports.
 fn unknown(node: NodeRef<'_>) -> Reason {
     Reason::Op {
         op: node.op().name(),
+    }
+}
+
+/// The features of a kernel whose results are narrower than a word, or are not.
+fn narrow(is_narrow: bool) -> Features {
+    if is_narrow {
+        Features::NARROW
+    } else {
+        Features::NONE
     }
 }
 

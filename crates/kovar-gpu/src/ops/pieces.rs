@@ -1,4 +1,6 @@
-//! Operands cut until kernels can take them.
+//! Operands cut into pieces that kernels can take.
+
+use std::ops::Range;
 
 use kovar_core::{Collapsed, Dims, Layout, collapse};
 
@@ -8,10 +10,10 @@ use crate::view::{Operand, View};
 /// The most elements that a dispatch counts.
 pub(super) const MAX_ELEMENTS: usize = (u32::MAX / 2) as usize;
 
-/// Operands that kernels can take: of few enough collapsed outer dims, each within a binding.
+/// Operands that kernels can take: they have few collapsed outer dims, and each fits a binding.
 pub(super) struct Piece {
     pub operands: Vec<Operand>,
-    /// The outer dims, which all operands have.
+    /// The outer dims, which all operands share.
     pub collapsed: Collapsed,
 }
 
@@ -30,18 +32,32 @@ pub(super) fn fits(caps: &Caps, operand: &Operand) -> bool {
     operand.fits(caps.binding_alignment, caps.max_binding_bytes)
 }
 
-/// Whether an operand could be bound at once wherever it began: a part of others of its size, which
-/// begin elsewhere.
+/// Whether an operand of this size could be bound at once at any address.
 pub(super) fn fits_anywhere(caps: &Caps, operand: &Operand) -> bool {
     let bytes = operand.bytes();
-    // The first byte may be the last before a multiple of the alignment, and the last the first of a word.
+    // At worst, the first byte is the last before a multiple of the alignment, and the last byte is
+    // the first of a word.
     let longest = (bytes.end - bytes.start).saturating_add(caps.binding_alignment + 2);
     longest <= caps.max_binding_bytes
 }
 
-/// Operands whose first `rank` dims are equal, cut along those, outermost first, until at most
-/// `most` of them are left when collapsed and each operand fits; `None` if the dims differ or one
-/// index of the outer dims alone is too large.
+/// A range of an operand along a dim; `None` if it has no such range.
+pub(super) fn slice(operand: &Operand, dim: usize, range: Range<usize>) -> Option<Operand> {
+    Some(operand.with_layout(operand.layout.slice(dim, range)?))
+}
+
+/// The elements that an invocation writes at once to rows of `n` elements: `per`, which fill a
+/// word, if rows consist of whole words, else 1.
+pub(super) fn per_word(out: &View, n: u32, per: u32) -> u32 {
+    let [outer @ .., last] = out.strides;
+    let mut starts = outer.iter().chain([&out.offset, &n]);
+    let whole = last == 1 && starts.all(|start| start.is_multiple_of(per));
+    if whole { per } else { 1 }
+}
+
+/// Cuts operands whose first `rank` dims are equal along those, outermost first, until each operand
+/// fits and the dims collapse to `most` at most; `None` if the dims differ or a single index of the
+/// outer dims is too large.
 pub(super) fn pieces(
     caps: &Caps,
     operands: &[Operand],
@@ -65,15 +81,14 @@ pub(super) fn pieces(
     }
     let dims = layouts.first()?.dims();
     let dim = (0..rank).find(|&dim| dims[dim] > 1)?;
-    // If only the rank is too large, it is one less without the outermost dim.
+    // If only the rank is too large, single indices of the outermost dim reduce it by one.
     let step = if small { 1 } else { dims[dim].div_ceil(2) };
     let mut all = Vec::new();
     for start in (0..dims[dim]).step_by(step) {
         let end = (start + step).min(dims[dim]);
-        let cut = operands.iter().map(|operand| {
-            let layout = operand.layout.slice(dim, start..end)?;
-            Some(operand.with_layout(layout))
-        });
+        let cut = operands
+            .iter()
+            .map(|operand| slice(operand, dim, start..end));
         all.extend(pieces(caps, &cut.collect::<Option<Vec<_>>>()?, rank, most)?);
     }
     Some(all)

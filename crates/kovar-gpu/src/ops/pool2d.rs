@@ -6,23 +6,14 @@ use kovar_core::NodeRef;
 use kovar_core::backend::Reason;
 use kovar_core::ops::{Op, Pool2d, PoolKind};
 
-use super::{Entry, FLOATS, Planned, images, no_kernel};
-use crate::kernel::{Access, Kernel};
+use super::{Entry, Planned, images, no_kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 use crate::seam::Caps;
 
-static KERNEL: Kernel = Kernel {
-    file: "pool2d",
-    entry: "pool2d",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("pool2d", 1);
 
-pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
-    result: |_| FLOATS,
-    refuses: refused,
-    plan,
-};
+pub(super) static ENTRY: Entry = Entry::floats(refused, plan);
 
 /// A window that slides along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +26,12 @@ struct Axis {
 
 impl Axis {
     /// The window over `size` elements at `count` positions. It covers the same elements as the
-    /// operation's, but no more than once the padding that those elements can be away from it, so that
-    /// none of its sizes is much above `size`.
+    /// operation's window, but leaves out padding that no position reaches, so that none of its
+    /// sizes is much above `size`.
     fn new(op: &Pool2d, axis: usize, size: usize, count: usize) -> Self {
         let stride = if count <= 1 { 1 } else { op.stride[axis] };
         let reach = count.saturating_sub(1).saturating_mul(stride);
-        // No window begins behind the first element if padding is more than all steps.
+        // If padding exceeds all steps, no window begins after the first element.
         let beyond = op.padding[axis].saturating_sub(reach);
         let padding = op.padding[axis] - beyond;
         let kernel = (op.kernel[axis] - beyond).min(size.saturating_add(padding));
@@ -87,8 +78,6 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let Op::Pool2d(op) = node.op() else {
         return Err(refused());
     };
-    let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let caps = resolver.shared.device.caps();
     let axis = |axis| axis_of(op, node, axis).ok_or_else(refused);
     let (rows, columns) = (axis(0)?, axis(1)?);
     let divisor = match op.kind {
@@ -97,20 +86,22 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         } => op.kernel[0] as f32 * op.kernel[1] as f32,
         _ => 0.0,
     };
-    let parts = images::parts(caps, &y, &x, &|range| rows.sources(range));
-    let mut dispatches = Vec::new();
-    for part in parts.ok_or_else(refused)? {
-        let params = part
-            .params(caps)
-            .vec4(rows.params())
-            .vec4(columns.params())
-            .vec4([part.y_row as u32, part.x_row as u32, 0, 0])
-            .floats([divisor, 0.0, 0.0, 0.0]);
-        let greatest = u32::from(op.kind == PoolKind::Max);
-        let dispatch = part.dispatch(caps, &KERNEL, params, vec![("GREATEST", greatest)]);
-        dispatches.push(dispatch.ok_or_else(refused)?);
-    }
-    Ok(dispatches)
+    let constants = [("GREATEST", u32::from(op.kind == PoolKind::Max))];
+    let sources = |range| rows.sources(range);
+    images::plan(
+        resolver,
+        node,
+        &KERNEL,
+        &constants,
+        &sources,
+        |tile, params| {
+            params
+                .vec4(rows.params())
+                .vec4(columns.params())
+                .vec4([tile.y_row as u32, tile.x_row as u32, 0, 0])
+                .floats([divisor, 0.0, 0.0, 0.0])
+        },
+    )
 }
 
 #[cfg(test)]

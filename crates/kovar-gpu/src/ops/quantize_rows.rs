@@ -2,17 +2,13 @@
 
 use kovar_core::{DType, Dims, Layout, NodeRef};
 
-use super::pieces::pieces;
+use super::pieces::{per_word, pieces};
 use super::{Entry, F32, FLOATS, Planned, WORKGROUP, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::view::{Operand, four};
 
-static KERNEL: Kernel = Kernel {
-    file: "quantize_rows",
-    entry: "quantize_rows",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("quantize_rows", 2);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { FLOATS } else { F32 },
@@ -24,8 +20,8 @@ pub(super) static ENTRY: Entry = Entry {
 /// Codes in a word.
 const CODES: u32 = 4;
 
-/// The scales under the dims of the rows' elements.
-fn spread(scales: &Operand, dims: &Dims) -> Option<Operand> {
+/// The scales broadcast to the dims of the elements.
+fn broadcast(scales: &Operand, dims: &Dims) -> Option<Operand> {
     let mut strides = scales.layout.strides().to_vec();
     strides.push(0);
     let layout = Layout::strided(*dims, Dims::new(&strides)?, scales.layout.offset())?;
@@ -36,23 +32,18 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let refused = || no_kernel(resolver.shared, node);
     let (out, x) = (resolver.output(node)?, resolver.input(node, 0)?);
     let dims = *out.layout.dims();
-    let scales = spread(&resolver.input(node, 1)?, &dims).ok_or_else(refused)?;
+    let scales = broadcast(&resolver.input(node, 1)?, &dims).ok_or_else(refused)?;
     let caps = resolver.shared.device.caps();
     let mut dispatches = Vec::new();
     for piece in pieces(caps, &[out, x, scales], dims.rank(), 4).ok_or_else(refused)? {
         let views = piece.views(caps);
-        let (dims, out) = (&piece.collapsed.dims, views.first().ok_or_else(refused)?);
-        let [outer @ .., last] = out.strides;
-        let mut steps = outer.iter().chain([&out.offset]);
-        let words = last == 1
-            && dims.from_end(0).is_multiple_of(CODES as usize)
-            && steps.all(|step| step.is_multiple_of(CODES));
-        let per = if words { CODES } else { 1 };
-        let mut params = Params::new().vec4(four(dims, 1));
+        let elements = piece.collapsed.dims.elements().ok_or_else(refused)?;
+        let (dims, out) = (four(&piece.collapsed.dims, 1), views.first());
+        let per = per_word(out.ok_or_else(refused)?, dims[3], CODES);
+        let mut params = Params::new().vec4(dims);
         for view in &views {
             params = params.view(*view);
         }
-        let elements = dims.elements().ok_or_else(refused)?;
         let invocations = u32::try_from(elements / per as usize).map_err(|_| refused())?;
         let x = piece.operands.get(1).ok_or_else(refused)?;
         dispatches.push(Dispatch {

@@ -1,28 +1,32 @@
-//! Operations that move elements as they are: copies, repetitions, padding.
+//! Operations that move elements unchanged: copies, repetitions, padding.
 
-use kovar_core::{DType, Dims};
+use std::ops::Range;
 
-use super::WORKGROUP;
-use super::pieces::{MAX_ELEMENTS, fits};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use kovar_core::{DType, Dims, NodeRef};
+
+use super::pieces::{MAX_ELEMENTS, fits, slice};
+use super::{Planned, WORKGROUP, narrow, no_kernel};
+use crate::kernel::{Dispatch, Kernel, Params};
+use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::{Operand, View, four};
 
-static KERNEL: Kernel = Kernel {
-    file: "rearrange",
-    entry: "rearrange",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("rearrange", 1);
 
-/// How the elements of the result come from those of the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the elements of the source are placed in the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Each at its own place.
+    /// Each at its own index.
     Copy,
     /// The whole source again and again along each dimension.
     Repeat,
-    /// The source amid a constant.
-    Pad,
+    /// The source surrounded by a constant.
+    Pad {
+        /// Elements of padding before the source along each dimension.
+        before: Vec<usize>,
+        /// The bits of the constant, extended with zeros.
+        fill: [u32; 2],
+    },
 }
 
 /// A dimension of the result and of the source.
@@ -37,20 +41,30 @@ struct Axis {
     stride: usize,
 }
 
-/// A result, its source of the same dtype and rank, and how they belong together.
+/// The dispatches that move a node's first operand to its result.
+pub(super) fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>, mode: Mode) -> Planned {
+    let moved = Rearrangement {
+        out: resolver.output(node)?,
+        x: resolver.input(node, 0)?,
+        mode,
+    };
+    let mut dispatches = Vec::new();
+    moved
+        .plan(resolver.shared.device.caps(), &mut dispatches)
+        .ok_or_else(|| no_kernel(resolver.shared, node))?;
+    Ok(dispatches)
+}
+
+/// A result, its source of the same dtype and rank, and how elements are moved.
 #[derive(Clone)]
 pub(super) struct Rearrangement {
     pub out: Operand,
     pub x: Operand,
     pub mode: Mode,
-    /// Elements of padding before the source along each dimension; of [`Mode::Pad`].
-    pub before: Vec<usize>,
-    /// The bits of the constant, filled up with zeros; of [`Mode::Pad`].
-    pub fill: [u32; 2],
 }
 
 impl Rearrangement {
-    /// Appends the dispatches; `None` if the operands' dims don't belong together.
+    /// Appends the dispatches; `None` if the operands' dims do not match.
     pub fn plan(&self, caps: &Caps, all: &mut Vec<Dispatch>) -> Option<()> {
         let dims = *self.out.layout.dims();
         if self.out.layout.elements() == 0 {
@@ -81,19 +95,19 @@ impl Rearrangement {
         Some(())
     }
 
-    /// The part of a range of the result's dimension `dim`: of whole periods or of a part of one, if
-    /// the source is repeated along it.
-    fn cut(&self, dim: usize, range: std::ops::Range<usize>) -> Option<Self> {
+    /// The piece for a range of the result's dimension `dim`. If the source is repeated along it,
+    /// the range has whole periods or lies within one.
+    fn cut(&self, dim: usize, range: Range<usize>) -> Option<Self> {
         let inner = *self.x.layout.dims().get(dim)?;
-        let mut before = self.before.clone();
-        let source = match self.mode {
+        let mut mode = self.mode.clone();
+        let source = match &mut mode {
             Mode::Copy => range.clone(),
             Mode::Repeat if range.len() >= inner => 0..inner,
             Mode::Repeat => {
                 let start = range.start % inner.max(1);
                 start..start + range.len()
             }
-            Mode::Pad => {
+            Mode::Pad { before, .. } => {
                 let first = before.get_mut(dim)?;
                 let inside = |at: usize| at.clamp(*first, *first + inner) - *first;
                 let source = inside(range.start)..inside(range.end);
@@ -101,19 +115,15 @@ impl Rearrangement {
                 source
             }
         };
-        let window = |operand: &Operand, range| {
-            let layout = operand.layout.slice(dim, range)?;
-            Some(operand.with_layout(layout))
-        };
         Some(Self {
-            out: window(&self.out, range)?,
-            x: window(&self.x, source)?,
-            before,
-            ..self.clone()
+            out: slice(&self.out, dim, range)?,
+            x: slice(&self.x, dim, source)?,
+            mode,
         })
     }
 
-    /// The dimensions, outermost first, without sizes of 1, those merged that are crossed as one.
+    /// The dimensions, outermost first, without those of size 1. Dimensions that are contiguous to
+    /// each other are merged.
     fn axes(&self) -> Option<Vec<Axis>> {
         let (out, x) = (&self.out.layout, &self.x.layout);
         if out.dims().rank() != x.dims().rank() {
@@ -125,10 +135,10 @@ impl Rearrangement {
             let (size, out_stride) = (out.dims()[dim], out.strides()[dim]);
             let axis = Axis {
                 size,
-                // Of an empty source only the constant is seen.
+                // An empty source leaves only the constant.
                 inner: if nothing { size } else { x.dims()[dim] },
-                before: match self.mode {
-                    Mode::Pad if !nothing => *self.before.get(dim)?,
+                before: match &self.mode {
+                    Mode::Pad { before, .. } if !nothing => *before.get(dim)?,
                     _ => 0,
                 },
                 out_stride,
@@ -138,7 +148,7 @@ impl Rearrangement {
                     x.strides()[dim]
                 },
             };
-            match axes.last().and_then(|outer| outer.merged(axis, self.mode)) {
+            match axes.last().and_then(|outer| outer.merged(axis, &self.mode)) {
                 Some(merged) => *axes.last_mut()? = merged,
                 None => axes.push(axis),
             }
@@ -151,7 +161,7 @@ impl Rearrangement {
 
     fn dispatch(&self, caps: &Caps, axes: &[Axis]) -> Option<Dispatch> {
         let nothing = self.x.layout.elements() == 0;
-        // Something must be bound.
+        // The result is bound in place of an empty source.
         let x = if nothing { &self.out } else { &self.x };
         let offset = |operand: &Operand| {
             let (_, residual) = operand.binding(caps.binding_alignment);
@@ -160,7 +170,12 @@ impl Rearrangement {
         let (mut out_offset, mut offset) = (offset(&self.out)?, offset(x)?);
         let (mut shift, split) = unit(self.out.dtype)?;
         let mut axes = axes.to_vec();
-        let mut fill = self.fill;
+        let (mode, mut fill) = match self.mode {
+            Mode::Copy if !nothing => (0, [0; 2]),
+            Mode::Repeat if !nothing => (1, [0; 2]),
+            Mode::Pad { fill, .. } => (2, fill),
+            _ => (2, [0; 2]),
+        };
         let (last, outer) = axes.split_last_mut()?;
         let per = 1usize << shift;
         let whole = |n: usize| n.is_multiple_of(per);
@@ -173,7 +188,7 @@ impl Rearrangement {
             && [last.inner, last.before, offset].into_iter().all(whole)
             && outer.iter().all(|axis| whole(axis.stride));
         if out_words && in_words && per > 1 {
-            // Words are moved as one.
+            // All elements of a word are moved together.
             for axis in outer {
                 axis.out_stride /= per;
                 axis.stride /= per;
@@ -189,9 +204,10 @@ impl Rearrangement {
             let sizes: Vec<usize> = axes.iter().map(f).collect();
             Dims::new(&sizes)
         };
-        let inner = match nothing {
-            true => [0; 4],
-            false => four(&collect(|axis| axis.inner)?, 1),
+        let inner = if nothing {
+            [0; 4]
+        } else {
+            four(&collect(|axis| axis.inner)?, 1)
         };
         let dims = collect(|axis| axis.size)?;
         let view = |strides: Dims, offset: usize| View::new(&strides, offset as u64);
@@ -203,19 +219,9 @@ impl Rearrangement {
             .view(view(collect(|axis| axis.stride)?, offset))
             .vec4([fill[0], fill[1], 0, 0]);
         let invocations = (dims.elements()? << split) / per_invocation;
-        let mode = match self.mode {
-            _ if nothing => 2,
-            Mode::Copy => 0,
-            Mode::Repeat => 1,
-            Mode::Pad => 2,
-        };
         Some(Dispatch {
             kernel: &KERNEL,
-            features: if shift > 0 {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(shift > 0),
             constants: vec![
                 ("MODE", mode),
                 ("SHIFT", shift),
@@ -239,12 +245,12 @@ impl Axis {
         stride: 1,
     };
 
-    /// This dimension and the next inner one as one, if they are crossed so.
-    fn merged(&self, next: Self, mode: Mode) -> Option<Self> {
+    /// This dimension and the next inner one merged, if they are contiguous to each other.
+    fn merged(&self, next: Self, mode: &Mode) -> Option<Self> {
         if Some(self.out_stride) != next.out_stride.checked_mul(next.size) {
             return None;
         }
-        if mode == Mode::Repeat && self.inner == 1 {
+        if *mode == Mode::Repeat && self.inner == 1 {
             return Some(Self {
                 size: self.size * next.size,
                 ..next
@@ -261,8 +267,8 @@ impl Axis {
     }
 }
 
-/// How kernels move elements of a dtype: the binary logarithm of how many are in a word, and 1 if
-/// one takes two words. `None` of block dtypes.
+/// How kernels move elements of a dtype: the base-2 logarithm of the elements of a word, and 1 if
+/// an element takes two words. `None` for block dtypes.
 pub(super) fn unit(dtype: DType) -> Option<(u32, u32)> {
     match (dtype.block_len(), dtype.block_bytes()) {
         (1, 1) => Some((2, 0)),

@@ -3,17 +3,13 @@
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, ReduceKind};
 
-use super::rows::{Rows, Split, dtypes, features, refuse_rows, rows};
+use super::rows::{Rows, Split, Window, plan_rows, refuse_rows};
 use super::{Entry, FLOATS, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel};
+use crate::kernel::{Dispatch, Kernel};
 use crate::program::Resolver;
-use crate::view::{Operand, View};
+use crate::view::Operand;
 
-static KERNEL: Kernel = Kernel {
-    file: "reduce",
-    entry: "reduce",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("reduce", 1);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -32,42 +28,37 @@ fn kind(op: &Op) -> Option<ReduceKind> {
     }
 }
 
-/// A tensor of rows with its view.
-type Window<'a> = (&'a Operand, View);
-
 /// The dispatch that sums the chunks of rows of `x`, divided by `divisor`, into rows of `out`.
 fn dispatch(
     rows: &Rows,
     split: Split,
-    (out, out_view): Window<'_>,
-    (x, x_view): Window<'_>,
+    out: Window<'_>,
+    x: Window<'_>,
     divisor: f32,
     squared: bool,
 ) -> Dispatch {
-    let operands = vec![out.clone(), x.clone()];
-    let params = split.params(rows).view(out_view).view(x_view);
-    Dispatch {
-        kernel: &KERNEL,
-        features: features(out),
-        constants: dtypes(&operands),
-        params: params.f32(divisor).u32(squared.into()).finish(),
-        operands,
-        workgroups: split.workgroups(rows),
-    }
+    let params = split.params(rows).view(out.1).view(x.1);
+    let params = params.f32(divisor).u32(squared.into());
+    let operands = vec![out.0.clone(), x.0.clone()];
+    rows.dispatch(&KERNEL, split, params, operands, &[])
 }
 
-/// Leaves the sum of each chunk of rows of `x`, or of its squares, in scratch memory, which it
-/// returns too.
+/// Scratch memory with the sum of each chunk of rows of `x`, or of its squares, after appending the
+/// dispatch that writes it. For rows that are not cut, `x`, to be bound in its place.
 pub(super) fn chunk_sums(
     rows: &Rows,
     split: Split,
     x: Window<'_>,
     squared: bool,
-) -> Option<(Dispatch, Operand)> {
+    dispatches: &mut Vec<Dispatch>,
+) -> Option<Operand> {
+    if !split.is_cut() {
+        return Some(x.0.clone());
+    }
     let sums = rows.scratch(split.chunks)?;
-    let view = rows.scratch_view(split.chunks);
-    let dispatch = dispatch(rows, split, (&sums, view), x, 1.0, squared);
-    Some((dispatch, sums))
+    let out = (&sums, rows.scratch_view(split.chunks));
+    dispatches.push(dispatch(rows, split, out, x, 1.0, squared));
+    Some(sums)
 }
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
@@ -81,25 +72,17 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     };
     // No element of an empty operand is read, but a binding must lie within its buffer.
     let x = if n == 0 { y.clone() } else { x };
-    let caps = resolver.shared.device.caps();
-    let plan = || {
-        let mut dispatches = Vec::new();
-        for rows in rows(caps, &[y, x], 0)? {
-            let ([y, x], [y_view, x_view]) = (&rows.operands[..], &rows.views[..]) else {
-                return None;
-            };
-            let (y, x) = ((y, *y_view), (x, *x_view));
-            let split = Split::of(n);
-            if !split.is_cut() {
-                dispatches.push(dispatch(&rows, split, y, x, divisor, false));
-                continue;
-            }
-            let (first, sums) = chunk_sums(&rows, split, x, false)?;
-            let sums = (&sums, rows.scratch_view(split.chunks));
-            let rest = Split::whole(split.chunks);
-            dispatches.extend([first, dispatch(&rows, rest, y, sums, divisor, false)]);
+    plan_rows(resolver, node, &[y, x], 0, |rows, dispatches| {
+        let [y, x] = rows.pair()?;
+        let split = Split::of(n);
+        if !split.is_cut() {
+            dispatches.push(dispatch(rows, split, y, x, divisor, false));
+            return Some(());
         }
-        Some(dispatches)
-    };
-    plan().ok_or_else(refused)
+        let sums = chunk_sums(rows, split, x, false, dispatches)?;
+        let sums = (&sums, rows.scratch_view(split.chunks));
+        let rest = Split::whole(split.chunks);
+        dispatches.push(dispatch(rows, rest, y, sums, divisor, false));
+        Some(())
+    })
 }

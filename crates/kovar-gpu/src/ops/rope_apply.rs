@@ -1,23 +1,19 @@
-//! Rotary position embedding by matrices, with attention's permutation.
+//! Rotary position embedding by matrices. The result has heads before tokens, as attention reads
+//! it.
 
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 
-use super::{Entry, F32, FLOATS, Planned, no_kernel, turn};
-use crate::kernel::{Access, Kernel};
+use super::rope::{self, rotations};
+use super::{Entry, Planned, no_kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "rope_apply",
-    entry: "rope_apply",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("rope", 2).entry("rope_apply");
 
 pub(super) static ENTRY: Entry = Entry {
-    operands: |_, i| if i == 0 { FLOATS } else { F32 },
-    result: |_| FLOATS,
-    refuses: turn::refuses,
     plan,
+    ..rope::ENTRY
 };
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
@@ -25,14 +21,11 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let Op::RopeApply(op) = node.op() else {
         return Err(refused());
     };
-    let (y, x, table) = (
-        resolver.output(node)?,
-        resolver.input(node, 0)?,
-        resolver.input(node, 1)?,
-    );
+    let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
+    let table = resolver.input(node, 1)?;
     // Tokens before heads, as in `x`.
     let swapped = y.layout.permute(&[0, 2, 1, 3]).ok_or_else(refused)?;
     let operands = [y.with_layout(swapped), x];
     let caps = resolver.shared.device.caps();
-    turn::plan(caps, &KERNEL, operands, &table, op.pairing).ok_or_else(refused)
+    rotations(caps, &KERNEL, operands, &table, op.pairing).ok_or_else(refused)
 }

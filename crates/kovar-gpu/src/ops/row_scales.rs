@@ -1,20 +1,16 @@
-//! Scales of rows that are to be quantised.
+//! Scales for quantising rows.
 
 use kovar_core::NodeRef;
 use kovar_core::backend::Reason;
 
 use super::pieces::pieces;
 use super::{Entry, F32, FLOATS, Planned, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::four;
 
-static KERNEL: Kernel = Kernel {
-    file: "row_scales",
-    entry: "row_scales",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("row_scales", 1);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| FLOATS,
@@ -47,11 +43,8 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let rank = out.layout.dims().rank();
     let n = x.layout.dims().from_end(0);
     let mut dispatches = Vec::new();
-    // Of empty rows there is nothing to bind but their results.
-    let x = match n {
-        0 => out.with_layout(out.layout),
-        _ => x,
-    };
+    // Empty rows have nothing to bind. The result is bound in their place.
+    let x = if n == 0 { out.clone() } else { x };
     for piece in pieces(caps, &[out, x], rank, 4).ok_or_else(refused)? {
         let views = piece.views(caps);
         let ([_, x], [out_view, x_view]) = (piece.operands.as_slice(), views.as_slice()) else {

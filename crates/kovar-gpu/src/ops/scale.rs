@@ -4,15 +4,10 @@ use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 
 use super::unary::{SCALE, of_kind};
-use super::{Entry, FLOATS, Planned, no_kernel};
+use super::{Entry, Planned, no_kernel};
 use crate::program::Resolver;
 
-pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
-    result: |_| FLOATS,
-    refuses: |_, _| None,
-    plan,
-};
+pub(super) static ENTRY: Entry = Entry::floats(|_, _| None, plan);
 
 fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let Op::Scale(op) = node.op() else {

@@ -4,19 +4,15 @@ use kovar_core::backend::Reason;
 use kovar_core::ops::dtypes::PLAIN;
 use kovar_core::{Collapsed, Dims, Layout, NodeRef, collapse};
 
-use super::pieces::{MAX_ELEMENTS, fits};
+use super::pieces::{MAX_ELEMENTS, fits, per_word, slice};
 use super::rearrange::unit;
-use super::{Entry, FLOATS, I32, Planned, WORKGROUP, cast, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use super::{Entry, FLOATS, I32, Planned, WORKGROUP, cast, code, narrow, no_kernel};
+use crate::kernel::{Dispatch, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
 use crate::view::{Operand, four};
 
-static KERNEL: Kernel = Kernel {
-    file: "set_rows",
-    entry: "set_rows",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("set_rows", 2);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { PLAIN } else { I32 },
@@ -25,7 +21,7 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
-/// Casts are from [`FLOATS`] to floats.
+/// Refuses casts other than from [`FLOATS`] to floats.
 fn refused(node: NodeRef<'_>) -> Option<Reason> {
     let (x, y) = (node.input(0)?.dtype, node.output().dtype);
     let known = x == y || (FLOATS.contains(&x) && y.is_float());
@@ -49,17 +45,13 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     Ok(dispatches)
 }
 
-/// Rows of a destination, those from number `first` on, and what is to be written to them.
+/// A write of `x` to the rows `ids` of a destination, of which `out` has those from `first` on.
 #[derive(Clone)]
 struct Writes {
     out: Operand,
     first: usize,
     x: Operand,
     ids: Operand,
-}
-
-fn window(operand: &Operand, dim: usize, range: std::ops::Range<usize>) -> Option<Operand> {
-    Some(operand.with_layout(operand.layout.slice(dim, range)?))
 }
 
 /// The layout of a row.
@@ -77,7 +69,7 @@ impl Writes {
         }
         let collapsed = collapse(&[&inner(&self.out)?, &inner(&self.x)?])?;
         if collapsed.dims.rank() > 3 {
-            return self.cut_rows(1, caps, all);
+            return self.cut_rows(false, caps, all);
         }
         let (n, rows) = (
             *self.x.layout.dims().first()?,
@@ -85,29 +77,29 @@ impl Writes {
         );
         if !fits(caps, &self.x) || self.x.layout.elements() > MAX_ELEMENTS {
             if n == 1 {
-                return self.cut_rows(2, caps, all);
+                return self.cut_rows(true, caps, all);
             }
             for range in [0..n / 2, n / 2..n] {
-                let part = Self {
-                    x: window(&self.x, 0, range.clone())?,
-                    ids: window(&self.ids, 0, range)?,
+                let piece = Self {
+                    x: slice(&self.x, 0, range.clone())?,
+                    ids: slice(&self.ids, 0, range)?,
                     ..self.clone()
                 };
-                part.plan(caps, all)?;
+                piece.plan(caps, all)?;
             }
             return Some(());
         }
         if !fits(caps, &self.out) {
             if rows == 1 {
-                return self.cut_rows(2, caps, all);
+                return self.cut_rows(true, caps, all);
             }
             for range in [0..rows / 2, rows / 2..rows] {
-                let part = Self {
+                let piece = Self {
                     first: self.first + range.start,
-                    out: window(&self.out, 0, range)?,
+                    out: slice(&self.out, 0, range)?,
                     ..self.clone()
                 };
-                part.plan(caps, all)?;
+                piece.plan(caps, all)?;
             }
             return Some(());
         }
@@ -115,23 +107,19 @@ impl Writes {
         Some(())
     }
 
-    /// Cuts the rows along their outermost dimension, into halves or single elements.
-    fn cut_rows(&self, parts: usize, caps: &Caps, all: &mut Vec<Dispatch>) -> Option<()> {
+    /// Cuts the rows along their outermost dimension, into halves or into single indices.
+    fn cut_rows(&self, halves: bool, caps: &Caps, all: &mut Vec<Dispatch>) -> Option<()> {
         let dims = self.x.layout.dims();
         let dim = (1..dims.rank()).find(|&dim| dims[dim] > 1)?;
-        let step = if parts == 1 {
-            1
-        } else {
-            dims[dim].div_ceil(parts)
-        };
+        let step = if halves { dims[dim].div_ceil(2) } else { 1 };
         for start in (0..dims[dim]).step_by(step) {
             let range = start..(start + step).min(dims[dim]);
-            let part = Self {
-                out: window(&self.out, dim, range.clone())?,
-                x: window(&self.x, dim, range)?,
+            let piece = Self {
+                out: slice(&self.out, dim, range.clone())?,
+                x: slice(&self.x, dim, range)?,
                 ..self.clone()
             };
-            part.plan(caps, all)?;
+            piece.plan(caps, all)?;
         }
         Some(())
     }
@@ -140,34 +128,28 @@ impl Writes {
         let [out_strides, x_strides] = collapsed.strides.as_slice() else {
             return None;
         };
-        // The rows' dimension, then three of a row.
-        let behind = |first: usize, rest: &Dims, fill: u32| {
+        // The dim of the rows, then three dims of a row.
+        let row_dims = |first: usize, rest: &Dims, fill: u32| {
             let [_, rest @ ..] = four(rest, fill);
             let rest = rest.map(|size| size as usize);
             Dims::new(&[first, rest[0], rest[1], rest[2]])
         };
         let view = |operand: &Operand, strides: &Dims| {
             let first = *operand.layout.strides().first()?;
-            Some(operand.view(&behind(first, strides, 0)?, caps.binding_alignment))
+            Some(operand.view(&row_dims(first, strides, 0)?, caps.binding_alignment))
         };
         let out_view = view(&self.out, out_strides)?;
-        let dims = behind(*self.x.layout.dims().first()?, &collapsed.dims, 1)?;
+        let dims = row_dims(*self.x.layout.dims().first()?, &collapsed.dims, 1)?;
         let (shift, split) = unit(self.out.dtype)?;
-        let per = 1usize << shift;
-        let [outer @ .., last] = out_view.strides;
-        let words = last == 1
-            && dims.from_end(0).is_multiple_of(per)
-            && outer
-                .iter()
-                .chain([&out_view.offset])
-                .all(|&step| (step as usize).is_multiple_of(per));
-        let per = if words { per } else { 1 };
+        let elements = dims.elements()?;
+        let dims = four(&dims, 1);
+        let per = per_word(&out_view, dims[3], 1 << shift);
         let number = |n: usize| u32::try_from(n).ok();
         let ids = self
             .ids
             .view(self.ids.layout.strides(), caps.binding_alignment);
         let params = Params::new()
-            .vec4(four(&dims, 1))
+            .vec4(dims)
             .view(out_view)
             .view(view(&self.x, x_strides)?)
             .vec4([
@@ -176,21 +158,17 @@ impl Writes {
                 ids.offset,
                 ids.strides[3],
             ]);
-        let invocations = (dims.elements()? << split) / per;
+        let invocations = (elements << split) / per as usize;
         Some(Dispatch {
             kernel: &KERNEL,
-            features: if shift > 0 {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(shift > 0),
             constants: vec![
                 ("CAST", u32::from(self.x.dtype != self.out.dtype)),
                 ("A_DTYPE", code(self.x.dtype)),
                 ("TO", cast::number(self.out.dtype)?),
                 ("SHIFT", shift),
                 ("SPLIT", split),
-                ("PER", per as u32),
+                ("PER", per),
                 ("WORKGROUP", WORKGROUP),
             ],
             params: params.finish(),

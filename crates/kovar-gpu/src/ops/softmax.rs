@@ -4,22 +4,16 @@ use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 use kovar_core::ops::dtypes::MASKS;
 
-use super::rows::{Split, dtypes, features, per, refuse_rows, rows};
+use super::rows::{Split, per, plan_rows, refuse_rows};
 use super::{Entry, FLOATS, Planned, no_kernel};
-use crate::kernel::{Access, Dispatch, Kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static PARTS: Kernel = Kernel {
-    file: "softmax",
-    entry: "softmax_parts",
-    bindings: &[Access::Write, Access::Read, Access::Read],
-};
+const MASKS: &[DType] = &[DType::F32, DType::F16];
 
-static KERNEL: Kernel = Kernel {
-    file: "softmax",
-    entry: "softmax",
-    bindings: &[Access::Write, Access::Read, Access::Read, Access::Read],
-};
+static CHUNKS: Kernel = Kernel::new("softmax", 2).entry("softmax_chunks");
+
+static KERNEL: Kernel = Kernel::new("softmax", 3);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, i| if i == 0 { FLOATS } else { MASKS },
@@ -36,13 +30,12 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
     let dims = *x.layout.dims();
     let masked = node.n_inputs() > 1;
-    let mask = match masked {
-        true => {
-            let mask = resolver.input(node, 1)?;
-            let layout = mask.layout.broadcast_to(dims).ok_or_else(refused)?;
-            mask.with_layout(layout)
-        }
-        false => x.clone(),
+    // `x` is bound in place of an absent mask.
+    let mask = if masked {
+        let mask = resolver.input(node, 1)?;
+        mask.with_layout(mask.layout.broadcast_to(dims).ok_or_else(refused)?)
+    } else {
+        x.clone()
     };
     // With slopes, a row's head must be known.
     let (apart, power) = match (op.max_bias, dims.from_end(2).checked_ilog2()) {
@@ -50,48 +43,25 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
         (_, Some(log)) => (2, 1u32.checked_shl(log).ok_or_else(refused)?),
     };
     let slope_step = op.max_bias / power.max(1) as f32;
-    let caps = resolver.shared.device.caps();
-    let plan = || {
-        let split = Split::of(u32::try_from(dims.from_end(0)).ok()?);
-        let mut dispatches = Vec::new();
-        for rows in rows(caps, &[y, x, mask], apart)? {
-            let ([y, x, mask], &[y_view, x_view, mask_view]) =
-                (&rows.operands[..], &rows.views[..])
-            else {
-                return None;
-            };
-            let first_head = dims.rank().checked_sub(3).map_or(0, |at| rows.start[at]);
-            let params = split.params(&rows).view(y_view).view(x_view);
-            let params = params.view(mask_view).f32(op.scale).u32(masked.into());
-            let params = params.u32(u32::try_from(first_head).ok()?).u32(power);
-            let params = params.f32(slope_step).finish();
-            let mut operands = vec![y.clone(), x.clone(), mask.clone(), x.clone()];
-            let workgroups = split.workgroups(&rows);
-            if split.is_cut() {
-                let parts = rows.scratch(split.chunks.checked_mul(2)?)?;
-                let first = vec![parts.clone(), x.clone(), mask.clone()];
-                dispatches.push(Dispatch {
-                    kernel: &PARTS,
-                    features: features(&parts),
-                    constants: dtypes(&first),
-                    params: params.clone(),
-                    operands: first,
-                    workgroups,
-                });
-                operands[3] = parts;
-            }
-            let mut constants = dtypes(&operands);
-            constants.push(("PER", per(y, &y_view, split.n)));
-            dispatches.push(Dispatch {
-                kernel: &KERNEL,
-                features: features(y),
-                constants,
-                params,
-                operands,
-                workgroups,
-            });
+    plan_rows(resolver, node, &[y, x, mask], apart, |rows, dispatches| {
+        let [y, x] = rows.pair()?;
+        let (mask, &mask_view) = (rows.operands.get(2)?, rows.views.get(2)?);
+        let split = Split::of_rows(x.0)?;
+        let first_head = dims.rank().checked_sub(3).map_or(0, |at| rows.start[at]);
+        let first_head = u32::try_from(first_head).ok()?;
+        let params = || {
+            let params = split.params(rows).view(y.1).view(x.1).view(mask_view);
+            let params = params.f32(op.scale).u32(masked.into());
+            params.u32(first_head).u32(power).f32(slope_step)
+        };
+        let mut chunks = x.0.clone();
+        if split.is_cut() {
+            chunks = rows.scratch(split.chunks.checked_mul(2)?)?;
+            let operands = vec![chunks.clone(), x.0.clone(), mask.clone()];
+            dispatches.push(rows.dispatch(&CHUNKS, split, params(), operands, &[]));
         }
-        Some(dispatches)
-    };
-    plan().ok_or_else(refused)
+        let operands = vec![y.0.clone(), x.0.clone(), mask.clone(), chunks];
+        dispatches.push(rows.dispatch(&KERNEL, split, params(), operands, &[per(y, split.n)]));
+        Some(())
+    })
 }

@@ -8,22 +8,18 @@ use kovar_core::{DType, NodeRef};
 use super::pieces::pieces;
 use super::rows::refuse_large;
 use super::{Entry, F32, Planned, WORKGROUP, code, no_kernel};
-use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
+use crate::kernel::{Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::view::four;
 
-static KERNEL: Kernel = Kernel {
-    file: "timestep_embedding",
-    entry: "timestep_embedding",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("timestep_embedding", 1);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |_, _| &[DType::F32, DType::F16, DType::BF16, DType::I32],
     result: |_| F32,
     refuses: |caps, node| {
         refuse_large(caps, node, |i, layout| {
-            // A time step, or the row that it becomes.
+            // A time step, or the row that it is embedded as.
             let rank = layout.dims().rank() - usize::from(i == 1);
             (0..rank).try_fold(*layout, |layout, dim| layout.slice(dim, 0..1))
         })
@@ -31,10 +27,11 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
-/// Frequencies that a dispatch takes.
+/// Frequencies of a dispatch.
 const FREQUENCIES: usize = 256;
 
-/// Frequency `i` in turns: mantissa, exponent and a mark, as the kernel has them.
+/// Frequency `i` in turns, as the kernel reads it: the mantissa in two words, the exponent and a
+/// flag.
 fn frequency(op: &TimestepEmbedding, i: usize) -> [u32; 4] {
     let half = (op.dim / 2) as f64;
     let steps = half - f64::from(op.downscale_freq_shift);
@@ -52,12 +49,12 @@ fn frequency(op: &TimestepEmbedding, i: usize) -> [u32; 4] {
         fraction | 1 << 52
     };
     let exponent = biased.max(1) - 1075;
-    let mark = u32::from(turns < 0.0);
+    let flag = u32::from(turns < 0.0);
     [
         mantissa as u32,
         (mantissa >> 32) as u32,
         exponent as u32,
-        mark,
+        flag,
     ]
 }
 
@@ -89,9 +86,10 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
                 .vec4([number(first)?, number(count)?, number(half)?, stride])
                 .vec4([rest, 0, 0, 0]);
             for i in 0..FREQUENCIES {
-                params = params.vec4(match i < count {
-                    true => frequency(op, first + i),
-                    false => [0; 4],
+                params = params.vec4(if i < count {
+                    frequency(op, first + i)
+                } else {
+                    [0; 4]
                 });
             }
             dispatches.push(Dispatch {

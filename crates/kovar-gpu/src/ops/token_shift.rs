@@ -1,10 +1,12 @@
-//! The token before each token.
+//! The token before each token: y[0] = state, y[t] = x[t - 1].
+
+use std::ops::Range;
 
 use kovar_core::NodeRef;
 use kovar_core::ops::Op;
 
-use super::pieces::{MAX_ELEMENTS, fits_anywhere};
-use super::{Entry, F32, FLOATS, Planned, WORKGROUP, code, no_kernel};
+use super::pieces::{MAX_ELEMENTS, fits_anywhere, per_word, slice};
+use super::{Entry, F32, FLOATS, Planned, WORKGROUP, code, narrow, no_kernel};
 use crate::kernel::{Access, Dispatch, Features, Kernel, Params};
 use crate::program::Resolver;
 use crate::seam::Caps;
@@ -54,15 +56,11 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     Ok(all)
 }
 
-/// All tokens, all or some of their elements.
+/// All tokens, with a range of their elements.
 struct TokenShift {
     y: Operand,
     x: Operand,
     state: Operand,
-}
-
-fn window(operand: &Operand, dim: usize, range: std::ops::Range<usize>) -> Option<Operand> {
-    Some(operand.with_layout(operand.layout.slice(dim, range)?))
 }
 
 impl TokenShift {
@@ -81,8 +79,8 @@ impl TokenShift {
             return Some(());
         }
         let small = |operand: &Operand, len: usize| {
-            let part = window(operand, 0, 0..len)?;
-            Some(fits_anywhere(caps, &part) && part.layout.elements() <= MAX_ELEMENTS)
+            let piece = slice(operand, 0, 0..len)?;
+            Some(fits_anywhere(caps, &piece) && piece.layout.elements() <= MAX_ELEMENTS)
         };
         let mut chunk = tokens;
         while chunk > 1 && !(small(&self.x, chunk)? && small(&self.y, chunk)?) {
@@ -90,53 +88,44 @@ impl TokenShift {
         }
         if n > 1 && !(small(&self.x, chunk)? && small(&self.y, chunk)? && small(&self.state, n)?) {
             for range in [0..n / 2, n / 2..n] {
-                let part = Self {
-                    y: window(&self.y, 1, range.clone())?,
-                    x: window(&self.x, 1, range.clone())?,
-                    state: window(&self.state, 0, range)?,
+                let piece = Self {
+                    y: slice(&self.y, 1, range.clone())?,
+                    x: slice(&self.x, 1, range.clone())?,
+                    state: slice(&self.state, 0, range)?,
                 };
-                part.plan(caps, scalar, updates, all)?;
+                piece.plan(caps, scalar, updates, all)?;
             }
             return Some(());
         }
         for start in (0..tokens).step_by(chunk) {
             let end = (start + chunk).min(tokens);
-            all.push(match updates {
-                false => self.shift(caps, scalar, start..end)?,
-                true => self.update(caps, scalar, start..end)?,
+            all.push(if updates {
+                self.update(caps, scalar, start..end)?
+            } else {
+                self.shift(caps, scalar, start..end)?
             });
         }
         Some(())
     }
 
-    fn shift(
-        &self,
-        caps: &Caps,
-        scalar: [u32; 4],
-        tokens: std::ops::Range<usize>,
-    ) -> Option<Dispatch> {
-        // The first token of `x` that is read; of the only token none is.
+    fn shift(&self, caps: &Caps, scalar: [u32; 4], tokens: Range<usize>) -> Option<Dispatch> {
+        // The first token of `x` that is read. None is if there is one token.
         let before = tokens.start.saturating_sub(1);
-        let y = window(&self.y, 0, tokens.clone())?;
-        let x = window(&self.x, 0, before..(tokens.end - 1).max(before + 1))?;
+        let y = slice(&self.y, 0, tokens.clone())?;
+        let x = slice(&self.x, 0, before..(tokens.end - 1).max(before + 1))?;
         let n = self.x.layout.dims().from_end(0);
         let view =
             |operand: &Operand| operand.view(operand.layout.strides(), caps.binding_alignment);
         let out = view(&y);
-        let narrow = y.dtype.block_bytes() == 2;
-        let even = |n: u32| n.is_multiple_of(2);
-        let pairs = narrow
-            && out.strides[3] == 1
-            && n.is_multiple_of(2)
-            && even(out.strides[2])
-            && even(out.offset);
-        let per = if pairs { 2 } else { 1 };
+        let is_narrow = y.dtype.block_bytes() == 2;
+        let n_elements = u32::try_from(n).ok()?;
+        let per = per_word(&out, n_elements, if is_narrow { 2 } else { 1 });
         let row = |view: View| [view.offset, view.strides[2], view.strides[3], 0];
         let state = view(&self.state);
         let params = Params::new()
             .vec4([
                 u32::try_from(tokens.len()).ok()?,
-                u32::try_from(n).ok()?,
+                n_elements,
                 u32::try_from(tokens.start).ok()?,
                 u32::try_from(before).ok()?,
             ])
@@ -147,11 +136,7 @@ impl TokenShift {
         let invocations = tokens.len() * n / per as usize;
         Some(Dispatch {
             kernel: &SHIFT,
-            features: if narrow {
-                Features::NARROW
-            } else {
-                Features::NONE
-            },
+            features: narrow(is_narrow),
             constants: vec![
                 ("OUT_DTYPE", code(y.dtype)),
                 ("A_DTYPE", code(x.dtype)),
@@ -164,13 +149,8 @@ impl TokenShift {
         })
     }
 
-    fn update(
-        &self,
-        caps: &Caps,
-        scalar: [u32; 4],
-        tokens: std::ops::Range<usize>,
-    ) -> Option<Dispatch> {
-        let x = window(&self.x, 0, tokens.clone())?;
+    fn update(&self, caps: &Caps, scalar: [u32; 4], tokens: Range<usize>) -> Option<Dispatch> {
+        let x = slice(&self.x, 0, tokens.clone())?;
         let n = self.x.layout.dims().from_end(0);
         let view =
             |operand: &Operand| operand.view(operand.layout.strides(), caps.binding_alignment);

@@ -4,14 +4,10 @@ use kovar_core::NodeRef;
 use kovar_core::ops::{Op, UnaryKind};
 
 use super::{Entry, FLOATS, Planned, elementwise, no_kernel};
-use crate::kernel::{Access, Kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "unary",
-    entry: "unary",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("unary", 1);
 
 pub(super) static ENTRY: Entry = Entry {
     operands: |op, _| if kind(op).is_some() { FLOATS } else { &[] },
@@ -20,9 +16,9 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
 };
 
-/// The kernel's number of a product with the first attribute.
+/// The kernel's number for multiplication by the first attribute.
 pub(super) const SCALE: u32 = 19;
-/// The kernel's number of the identity.
+/// The kernel's number for the identity, which casts.
 pub(super) const CAST: u32 = 20;
 
 /// The number of a kind in the kernel, and its attributes.
@@ -59,7 +55,7 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     of_kind(resolver, node, kind, extra)
 }
 
-/// The kernel of a kind from the node's first operand to its result.
+/// Plans the kernel of a kind from the node's first operand to its result.
 pub(super) fn of_kind(
     resolver: &Resolver<'_>,
     node: NodeRef<'_>,

@@ -5,31 +5,22 @@ use std::ops::Range;
 use kovar_core::NodeRef;
 use kovar_core::ops::{Op, UpscaleMode};
 
-use super::{Entry, FLOATS, Planned, images, no_kernel};
-use crate::kernel::{Access, Kernel};
+use super::{Entry, Planned, images, no_kernel};
+use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-static KERNEL: Kernel = Kernel {
-    file: "upscale",
-    entry: "upscale",
-    bindings: &[Access::Write, Access::Read],
-};
+static KERNEL: Kernel = Kernel::new("upscale", 1);
 
-pub(super) static ENTRY: Entry = Entry {
-    operands: |_, _| FLOATS,
-    result: |_| FLOATS,
-    refuses: |caps, node| images::refused(caps, node, 2),
-    plan,
-};
+pub(super) static ENTRY: Entry = Entry::floats(|caps, node| images::refused(caps, node, 2), plan);
 
-/// Where pixel `i` is along an axis: at `max(i factor + plus - minus, 0) / parts`.
+/// The position of pixel `i` along an axis: `max(i factor + plus - minus, 0) / divisor`.
 #[derive(Clone, Copy)]
 struct Map {
     factor: usize,
     plus: usize,
     minus: usize,
-    parts: usize,
-    /// The last pixel of the source, and how many the result has.
+    divisor: usize,
+    /// The last pixel of the source, and the number of the result's pixels.
     last: usize,
     n: usize,
 }
@@ -37,7 +28,7 @@ struct Map {
 impl Map {
     fn new(mode: UpscaleMode, size: usize, n: usize) -> Self {
         let last = size.saturating_sub(1);
-        let (factor, plus, minus, parts) = match mode {
+        let (factor, plus, minus, divisor) = match mode {
             UpscaleMode::Nearest => (size, 0, 0, n),
             UpscaleMode::Bilinear {
                 align_corners: true,
@@ -51,16 +42,16 @@ impl Map {
             factor,
             plus,
             minus,
-            parts,
+            divisor,
             last,
             n,
         }
     }
 
-    /// The pixels of the source behind some of the result.
+    /// The pixels of the source that some of the result need.
     fn sources(self, range: Range<usize>) -> Range<usize> {
         let place =
-            |i: usize| (i * self.factor + self.plus).saturating_sub(self.minus) / self.parts;
+            |i: usize| (i * self.factor + self.plus).saturating_sub(self.minus) / self.divisor;
         let end = place(range.end - 1) + 2;
         place(range.start).min(self.last)..end.min(self.last + 1)
     }
@@ -72,7 +63,7 @@ impl Map {
 
     fn params(self) -> [u32; 4] {
         // Sizes are of 29 bits at most.
-        [self.factor, self.plus, self.minus, self.parts].map(|n| n as u32)
+        [self.factor, self.plus, self.minus, self.divisor].map(|n| n as u32)
     }
 }
 
@@ -81,26 +72,27 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     let Op::Upscale(op) = node.op() else {
         return Err(refused());
     };
-    let (y, x) = (resolver.output(node)?, resolver.input(node, 0)?);
-    let caps = resolver.shared.device.caps();
-    let map = |axis: usize| Map::new(op.mode, x.layout.dims().from_end(1 - axis), op.size[axis]);
+    let x = node.input(0).ok_or_else(refused)?;
+    let map = |axis: usize| Map::new(op.mode, x.dims().from_end(1 - axis), op.size[axis]);
     let [rows, columns] = [0, 1].map(map);
-    let parts = images::parts(caps, &y, &x, &|range| rows.sources(range));
-    let mut dispatches = Vec::new();
-    for part in parts.ok_or_else(refused)? {
-        let params = part
-            .params(caps)
-            .vec4(rows.params())
-            .vec4(columns.params())
-            .vec4([part.y_row, part.x_row, rows.last, columns.last].map(|n| n as u32));
-        let constants = vec![
-            ("LINEAR", u32::from(op.mode != UpscaleMode::Nearest)),
-            ("WIDE", u32::from(rows.is_wide() || columns.is_wide())),
-        ];
-        let dispatch = part.dispatch(caps, &KERNEL, params, constants);
-        dispatches.push(dispatch.ok_or_else(refused)?);
-    }
-    Ok(dispatches)
+    let constants = [
+        ("LINEAR", u32::from(op.mode != UpscaleMode::Nearest)),
+        ("WIDE", u32::from(rows.is_wide() || columns.is_wide())),
+    ];
+    let sources = |range| rows.sources(range);
+    images::plan(
+        resolver,
+        node,
+        &KERNEL,
+        &constants,
+        &sources,
+        |tile, params| {
+            params
+                .vec4(rows.params())
+                .vec4(columns.params())
+                .vec4([tile.y_row, tile.x_row, rows.last, columns.last].map(|n| n as u32))
+        },
+    )
 }
 
 #[cfg(test)]
@@ -108,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_a_part_are_those_that_its_pixels_lie_between() {
+    fn rows_of_a_tile_are_those_that_its_pixels_lie_between() {
         let corners = UpscaleMode::Bilinear {
             align_corners: true,
         };

@@ -4,6 +4,7 @@ use kovar_core::NodeRef;
 use kovar_core::backend::Reason;
 use kovar_core::ops::Op;
 
+use super::pieces::{fits, slice};
 use super::rows::{dtypes, features, refuse_large};
 use super::{Entry, F32, FLOATS, Planned, no_kernel};
 use crate::kernel::{Access, Dispatch, Kernel, MAX_UNIFORM_SCALARS, Params};
@@ -15,12 +16,12 @@ use crate::view::Operand;
 const STATE: usize = 6;
 /// Invocations of a workgroup.
 const WORKGROUP: u32 = 64;
-/// Columns of the state that a lane has.
+/// Columns of the state for each lane.
 const COLUMNS: u32 = 16;
-/// The largest heads that workgroup memory has room for.
+/// The largest head that fits workgroup memory.
 const MAX_HEAD: u32 = 256;
 
-/// Eight storage buffers are all that devices promise, so the scalars are a uniform one.
+/// Devices guarantee eight storage buffers only, so the scalars are in a uniform buffer.
 const BINDINGS: &[Access] = &[
     Access::Write,
     Access::Read,
@@ -84,8 +85,8 @@ fn plan(resolver: &Resolver<'_>, node: NodeRef<'_>) -> Planned {
     Ok(dispatches)
 }
 
-/// Plans the result, the vectors and the state, in the order of the bindings, from token number
-/// `first` on; cut along heads, then along tokens, until they fit into bindings.
+/// Plans the result, the vectors and the state, in the order of the bindings, from token `first`
+/// on. They are cut along heads, then along tokens, until they fit bindings.
 fn cut(
     caps: &Caps,
     operands: Vec<Operand>,
@@ -95,17 +96,12 @@ fn cut(
 ) -> Option<()> {
     let dims = *operands.first()?.layout.dims();
     if dims.elements()? == 0 {
-        // Without tokens, states stay as they are.
+        // Without tokens, states do not change.
         return Some(());
     }
-    let fits = |operand: &Operand| operand.fits(caps.binding_alignment, caps.max_binding_bytes);
-    if operands.iter().all(fits) {
-        dispatches.push(dispatch(
-            caps,
-            operands,
-            n_valid,
-            u32::try_from(first).ok()?,
-        )?);
+    if operands.iter().all(|operand| fits(caps, operand)) {
+        let first = u32::try_from(first).ok()?;
+        dispatches.push(dispatch(caps, operands, n_valid, first)?);
         return Some(());
     }
     let by_heads = dims[1] > 1;
@@ -115,20 +111,17 @@ fn cut(
     }
     let middle = size / 2;
     for range in [0..middle, middle..size] {
-        let parts = operands.iter().enumerate().map(|(i, operand)| {
-            let layout = &operand.layout;
+        let pieces = operands.iter().enumerate().map(|(i, operand)| {
             let is_state = i > STATE;
-            let layout = match (by_heads, is_state) {
-                (true, true) => layout.slice(0, range.clone())?,
-                (true, false) => layout.slice(1, range.clone())?,
-                (false, true) => *layout,
-                (false, false) => layout.slice(0, range.clone())?,
-            };
-            Some(operand.with_layout(layout))
+            if is_state && !by_heads {
+                return Some(operand.clone());
+            }
+            let dim = usize::from(by_heads && !is_state);
+            slice(operand, dim, range.clone())
         });
-        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let pieces = pieces.collect::<Option<Vec<_>>>()?;
         let first = if by_heads { first } else { first + range.start };
-        cut(caps, parts, n_valid, first, dispatches)?;
+        cut(caps, pieces, n_valid, first, dispatches)?;
     }
     Some(())
 }
@@ -140,15 +133,19 @@ fn dispatch(caps: &Caps, operands: Vec<Operand>, n_valid: u32, first: u32) -> Op
     let (tokens, heads, n) = (size(2)?, size(1)?, size(0)?);
     let lanes = n.div_ceil(COLUMNS).next_power_of_two();
     let rows = WORKGROUP / lanes.min(WORKGROUP);
-    let (kernel, parts, workgroups) = match n {
+    let (kernel, head_workgroups, workgroups) = match n {
         0..=MAX_HEAD => {
-            let parts = n.div_ceil(rows);
-            (&KERNEL, parts, heads.checked_mul(parts)?)
+            let head_workgroups = n.div_ceil(rows);
+            (
+                &KERNEL,
+                head_workgroups,
+                heads.checked_mul(head_workgroups)?,
+            )
         }
         _ => (&WIDE, 1, heads.checked_mul(n)?.div_ceil(WORKGROUP)),
     };
     let params = Params::new().u32(tokens).u32(heads).u32(n);
-    let params = params.u32(lanes.ilog2()).u32(parts);
+    let params = params.u32(lanes.ilog2()).u32(head_workgroups);
     let mut params = params.u32(n_valid).u32(first);
     for operand in &operands {
         let strides = operand.layout.strides();

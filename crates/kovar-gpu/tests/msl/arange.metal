@@ -32,8 +32,8 @@ constant uint INFINITE = 2u;
 constant uint NO_NUMBER = 3u;
 constant uint TYPE_F32_ = 0u;
 constant uint FLOAT = 0u;
-constant uint SPLIT = 0u;
 constant uint WORKGROUP = 256u;
+constant uint SPLIT = 0u;
 
 metal::uint2 add_wide(
     metal::uint2 a,
@@ -96,8 +96,8 @@ Number number_of(
         return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(31))) - as_type<uint>(static_cast<int>(zeros))), low_1 << zeros, 0u};
     }
     uint zeros_1 = metal::clz(high_1);
-    uint _e34 = funnel(high_1, low_1, zeros_1);
-    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e34, low_1 << zeros_1};
+    uint _e29 = funnel(high_1, low_1, zeros_1);
+    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e29, low_1 << zeros_1};
 }
 
 Number as_number(
@@ -289,8 +289,9 @@ struct arangeInput {
     }
     uint _e41 = params.shape.y;
     uint _e45 = params.shape.z;
+    uint place = ((_e41 + (i_2 * _e45)) << SPLIT) | half_;
     uint _e52 = words.x;
     uint _e54 = words.y;
-    put_bits(((_e41 + (i_2 * _e45)) << SPLIT) | half_, (half_ == 1u) ? _e54 : _e52, out, _buffer_sizes);
+    put_bits(place, (half_ == 1u) ? _e54 : _e52, out, _buffer_sizes);
     return;
 }

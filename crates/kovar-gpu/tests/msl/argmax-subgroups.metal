@@ -27,10 +27,10 @@ struct Params {
     View a;
 };
 typedef uint type_2[1];
-struct Part {
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -77,32 +77,32 @@ metal::uint4 unravel(
     return metal::uint4(x_1, y - (x_1 * dims.y), z - (y * dims.z), i_1 - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk.inside;
+    chunk.index = _e19 ? index : 0u;
+    uint _e23 = chunk.index;
+    chunk.row = _e23 / rows.chunks;
+    uint _e27 = chunk.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk.index;
+    uint _e41 = chunk.row;
+    chunk.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk.first;
+    uint _e51 = chunk.first;
+    bool _e58 = chunk.inside;
+    chunk.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk.lanes;
+    chunk.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk;
     return _e70;
 }
 
@@ -294,7 +294,7 @@ struct argmaxInput {
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
     Rows rows_1 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
+    Chunk _e10 = chunk_of(rows_1, _e9, lane);
     View _e13 = params.a;
     uint _e15 = position(_e13, _e10.at);
     uint stride = params.a.strides.w;
@@ -345,8 +345,8 @@ struct argmaxInput {
             indices[_e82] = _e65.y;
             return;
         } else {
-            indices[2u * _e10.number] = _e65.x;
-            indices[(2u * _e10.number) + 1u] = _e65.y;
+            indices[2u * _e10.index] = _e65.x;
+            indices[(2u * _e10.index) + 1u] = _e65.y;
             return;
         }
     } else {

@@ -27,8 +27,8 @@ constant uint NAN_BITS = 2143289344u;
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
 constant uint KIND = 0u;
-constant uint PER = 1u;
 constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 constant uint A_DTYPE = 0u;
 constant uint B_DTYPE = 0u;
 
@@ -210,20 +210,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i);
     }
-    uint z = i / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i - (z * dims.w));
+    uint z = i / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i - (z * dims_1.w));
     }
-    uint y_6 = z / dims.z;
-    uint x_9 = y_6 / dims.y;
-    return metal::uint4(x_9, y_6 - (x_9 * dims.y), z - (y_6 * dims.z), i - (z * dims.w));
+    uint y_6 = z / dims_1.z;
+    uint x_9 = y_6 / dims_1.y;
+    return metal::uint4(x_9, y_6 - (x_9 * dims_1.y), z - (y_6 * dims_1.z), i - (z * dims_1.w));
 }
 
 uint position(
@@ -314,30 +320,31 @@ struct binaryInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first_1 = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first_1 >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first_1 >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first_1, dims_1);
-    View _e23 = params.a;
-    uint _e24 = position(_e23, _e20);
-    View _e27 = params.b;
-    uint _e28 = position(_e27, _e20);
-    View _e31 = params.out;
-    uint _e32 = position(_e31, _e20);
-    float _e33 = a_at(_e24, a, _buffer_sizes);
-    float _e34 = b_at(_e28, b, _buffer_sizes);
-    float _e35 = f(_e33, _e34);
+    metal::uint4 _e14 = unravel(first_1, dims_2);
+    View _e17 = params.a;
+    uint _e18 = position(_e17, _e14);
+    View _e21 = params.b;
+    uint _e22 = position(_e21, _e14);
+    View _e25 = params.out;
+    uint _e26 = position(_e25, _e14);
+    float _e27 = a_at(_e18, a, _buffer_sizes);
+    float _e28 = b_at(_e22, b, _buffer_sizes);
+    float _e29 = f(_e27, _e28);
     if (true) {
-        put(_e32, _e35, out, _buffer_sizes);
+        put(_e26, _e29, out, _buffer_sizes);
         return;
     } else {
-        uint _e44 = params.a.strides.w;
-        float _e46 = a_at(_e24 + _e44, a, _buffer_sizes);
-        uint _e51 = params.b.strides.w;
-        float _e53 = b_at(_e28 + _e51, b, _buffer_sizes);
-        float _e54 = f(_e46, _e53);
-        put_pair(_e32, _e35, _e54, out, _buffer_sizes);
+        uint _e38 = params.a.strides.w;
+        float _e40 = a_at(_e18 + _e38, a, _buffer_sizes);
+        uint _e45 = params.b.strides.w;
+        float _e47 = b_at(_e22 + _e45, b, _buffer_sizes);
+        float _e48 = f(_e40, _e47);
+        put_pair(_e26, _e29, _e48, out, _buffer_sizes);
         return;
     }
 }

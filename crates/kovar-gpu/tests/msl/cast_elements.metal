@@ -44,9 +44,9 @@ constant uint TYPE_F16_ = 1u;
 constant uint TYPE_BF16_ = 2u;
 constant uint TYPE_F8E4M3_ = 3u;
 constant uint TYPE_F8E5M2_ = 4u;
-constant uint PER = 1u;
 constant uint PAIRS = 0u;
 constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 constant uint SHIFT = 0u;
 
 metal::uint2 encode_double(
@@ -92,7 +92,8 @@ metal::uint2 encode_double(
     }
     bool _e54 = local_2;
     uint carry = _e54 ? 1u : 0u;
-    return metal::uint2(rounded, sign | (((static_cast<uint>(as_type<int>(as_type<uint>(number.exponent) + as_type<uint>(1022))) << 20u) + (number.high >> 11u)) + carry));
+    uint high_4 = ((static_cast<uint>(as_type<int>(as_type<uint>(number.exponent) + as_type<uint>(1022))) << 20u) + (number.high >> 11u)) + carry;
+    return metal::uint2(rounded, sign | high_4);
 }
 
 metal::uint2 encode_integer(
@@ -169,7 +170,8 @@ metal::uint2 encode_integer(
                 whole = metal::uint2(number_1.high >> (dropped - 32u), 0u);
             } else {
                 if (dropped > 0u) {
-                    whole = metal::uint2((number_1.low >> dropped) | (number_1.high << (32u - dropped)), number_1.high >> dropped);
+                    uint low_6 = (number_1.low >> dropped) | (number_1.high << (32u - dropped));
+                    whole = metal::uint2(low_6, number_1.high >> dropped);
                 }
             }
             uint _e117 = whole.y;
@@ -368,8 +370,8 @@ Number number_of(
         return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(31))) - as_type<uint>(static_cast<int>(zeros))), low_1 << zeros, 0u};
     }
     uint zeros_1 = metal::clz(high_1);
-    uint _e34 = funnel(high_1, low_1, zeros_1);
-    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e34, low_1 << zeros_1};
+    uint _e29 = funnel(high_1, low_1, zeros_1);
+    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e29, low_1 << zeros_1};
 }
 
 Number double_number(
@@ -507,20 +509,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_1,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_1,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_1 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
+    uint z = i_1 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_1 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_1 - (z * dims_1.w));
 }
 
 uint position(
@@ -564,36 +572,37 @@ struct cast_elementsInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first, dims_1);
-    View _e23 = params.out;
-    uint _e24 = position(_e23, _e20);
-    View _e27 = params.a;
-    uint _e28 = position(_e27, _e20);
+    metal::uint4 _e14 = unravel(first, dims_2);
+    View _e17 = params.out;
+    uint _e18 = position(_e17, _e14);
+    View _e21 = params.a;
+    uint _e22 = position(_e21, _e14);
     uint step = params.a.strides.w;
-    metal::uint2 _e34 = cast_of(_e28, params, a, _buffer_sizes);
+    metal::uint2 _e28 = cast_of(_e22, params, a, _buffer_sizes);
     if (false) {
-        put_bits(2u * _e24, _e34.x, out, _buffer_sizes);
-        put_bits((2u * _e24) + 1u, _e34.y, out, _buffer_sizes);
+        put_bits(2u * _e18, _e28.x, out, _buffer_sizes);
+        put_bits((2u * _e18) + 1u, _e28.y, out, _buffer_sizes);
         return;
     } else {
         if (true) {
-            put_bits(_e24, _e34.x, out, _buffer_sizes);
+            put_bits(_e18, _e28.x, out, _buffer_sizes);
             return;
         } else {
             if (false) {
-                metal::uint2 _e58 = cast_of(_e28 + step, params, a, _buffer_sizes);
-                put_word(_e24, _e34.x | (_e58.x << 16u), out, _buffer_sizes);
+                metal::uint2 _e52 = cast_of(_e22 + step, params, a, _buffer_sizes);
+                put_word(_e18, _e28.x | (_e52.x << 16u), out, _buffer_sizes);
                 return;
             } else {
-                metal::uint2 _e65 = cast_of(_e28 + step, params, a, _buffer_sizes);
-                uint pair = _e34.x | (_e65.x << 8u);
-                metal::uint2 _e73 = cast_of(_e28 + (2u * step), params, a, _buffer_sizes);
-                metal::uint2 _e81 = cast_of(_e28 + (3u * step), params, a, _buffer_sizes);
-                put_word(_e24, (pair | (_e73.x << 16u)) | (_e81.x << 24u), out, _buffer_sizes);
+                metal::uint2 _e59 = cast_of(_e22 + step, params, a, _buffer_sizes);
+                uint pair = _e28.x | (_e59.x << 8u);
+                metal::uint2 _e67 = cast_of(_e22 + (2u * step), params, a, _buffer_sizes);
+                metal::uint2 _e75 = cast_of(_e22 + (3u * step), params, a, _buffer_sizes);
+                put_word(_e18, (pair | (_e67.x << 16u)) | (_e75.x << 24u), out, _buffer_sizes);
                 return;
             }
         }

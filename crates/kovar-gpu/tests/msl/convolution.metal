@@ -19,7 +19,7 @@ struct Taps {
     int base;
     int hop;
 };
-struct Part {
+struct Phase {
     uint group;
     uint row;
     uint column;
@@ -27,6 +27,13 @@ struct Part {
     uint columns;
     Taps vertical;
     Taps horizontal;
+};
+struct Corner {
+    bool inside;
+    char _pad1[3];
+    Phase phase;
+    uint pixel;
+    uint channel;
 };
 struct View {
     metal::uint4 strides;
@@ -49,7 +56,7 @@ struct Share {
     bool any;
     bool is_b;
     char _pad2[2];
-    uint line;
+    uint row;
     uint k;
 };
 struct Pixel {
@@ -77,7 +84,7 @@ struct Sums {
     Block below;
     Block far;
 };
-struct Term {
+struct Tap {
     uint channel;
     uint vertical;
     uint horizontal;
@@ -103,11 +110,11 @@ uint tile_span(
 }
 
 uint pixels_of(
-    Part part,
+    Phase phase,
     constant Params& params
 ) {
     uint _e4 = params.image.x;
-    return (_e4 * part.rows) * part.columns;
+    return (_e4 * phase.rows) * phase.columns;
 }
 
 int naga_neg(int val) {
@@ -118,7 +125,7 @@ Taps taps_of(
     metal::uint4 axis,
     metal::uint2 skips,
     uint kernel_,
-    uint phase
+    uint phase_1
 ) {
     uint first = 0u;
     if (false) {
@@ -138,7 +145,7 @@ Taps taps_of(
         }
         {
             uint _e27 = first;
-            int reach = as_type<int>(as_type<uint>(static_cast<int>(phase + axis.w)) - as_type<uint>(static_cast<int>(_e27 * axis.z)));
+            int reach = as_type<int>(as_type<uint>(static_cast<int>(phase_1 + axis.w)) - as_type<uint>(static_cast<int>(_e27 * axis.z)));
             if ((reach % static_cast<int>(axis.y)) == 0) {
                 uint _e37 = first;
                 uint count_1 = (((kernel_ - _e37) + skips.x) - 1u) / skips.x;
@@ -150,7 +157,7 @@ Taps taps_of(
     return Taps {0u, 0u, 1u, 1, 0, 0};
 }
 
-Part part_of(
+Phase phase_of(
     uint index,
     constant Params& params
 ) {
@@ -175,7 +182,26 @@ Part part_of(
     metal::uint4 _e77 = params.skips;
     uint _e82 = params.kernel_.y;
     Taps _e83 = taps_of(_e74, _e77.zw, _e82, column);
-    return Part {(index / _e19) / _e24, row, column, (((_e29 - row) + _e34) - 1u) / _e41, (((_e46 - column) + _e51) - 1u) / _e58, _e71, _e83};
+    return Phase {(index / _e19) / _e24, row, column, (((_e29 - row) + _e34) - 1u) / _e41, (((_e46 - column) + _e51) - 1u) / _e58, _e71, _e83};
+}
+
+Corner corner_of(
+    uint i,
+    uint pixels,
+    uint channels,
+    constant Params& params
+) {
+    Phase _e4 = phase_of(0u, params);
+    uint _e5 = pixels_of(_e4, params);
+    uint rows = ((_e5 + pixels) - 1u) / pixels;
+    uint _e13 = params.result.y;
+    uint columns = ((_e13 + channels) - 1u) / channels;
+    uint _e21 = params.result.x;
+    uint _e25 = params.vertical.x;
+    uint _e30 = params.horizontal.x;
+    uint phases = (_e21 * _e25) * _e30;
+    Phase _e37 = phase_of((i / rows) / columns, params);
+    return Corner {i < ((rows * columns) * phases), {}, _e37, (i % rows) * pixels, ((i / rows) % columns) * channels};
 }
 
 uint flat_workgroup(
@@ -185,13 +211,20 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-uint parts(
-    constant Params& params
+Share share_of(
+    uint i_1,
+    uint row_quads,
+    uint k_quads,
+    bool a_k_major,
+    bool b_k_major
 ) {
-    uint _e3 = params.result.x;
-    uint _e7 = params.vertical.x;
-    uint _e12 = params.horizontal.x;
-    return (_e3 * _e7) * _e12;
+    uint blocks = row_quads * k_quads;
+    bool is_b = i_1 >= blocks;
+    uint block_2 = is_b ? (i_1 - blocks) : i_1;
+    if (is_b ? b_k_major : a_k_major) {
+        return Share {i_1 < (2u * blocks), is_b, {}, (block_2 / k_quads) * 4u, (block_2 % k_quads) * 4u};
+    }
+    return Share {i_1 < (2u * blocks), is_b, {}, (block_2 % row_quads) * 4u, (block_2 / row_quads) * 4u};
 }
 
 uint tile_depth(
@@ -201,74 +234,69 @@ uint tile_depth(
 
 Share tile_share(
     uint lane_1,
-    bool a_along_k,
-    bool b_along_k
+    bool a_k_major_1,
+    bool b_k_major_1
 ) {
-    bool is_b = lane_1 >= 128u;
-    uint i_9 = is_b ? (lane_1 - 128u) : lane_1;
-    uint _e10 = tile_depth();
-    uint quads = _e10 / 4u;
-    if (is_b ? b_along_k : a_along_k) {
-        return Share {i_9 < 128u, is_b, {}, (i_9 / quads) * 4u, (i_9 % quads) * 4u};
-    }
-    return Share {i_9 < 128u, is_b, {}, (i_9 % 16u) * 4u, (i_9 / 16u) * 4u};
+    uint _e7 = tile_depth();
+    Share _e10 = share_of(lane_1, 16u, _e7 / 4u, a_k_major_1, b_k_major_1);
+    return _e10;
 }
 
 Pixel pixel_of(
-    Part part_1,
+    Phase phase_2,
     uint pixel,
     constant Params& params
 ) {
-    uint column_1 = pixel % part_1.columns;
-    uint row_1 = (pixel / part_1.columns) % part_1.rows;
-    uint batch = (pixel / part_1.columns) / part_1.rows;
+    uint column_1 = pixel % phase_2.columns;
+    uint row_1 = (pixel / phase_2.columns) % phase_2.rows;
+    uint batch = (pixel / phase_2.columns) / phase_2.rows;
     uint _e16 = params.image.y;
-    uint group_1 = part_1.group * _e16;
+    uint group = phase_2.group * _e16;
     uint _e21 = params.image.x;
     uint _e26 = params.x.offset;
     uint _e31 = params.x.strides.x;
     uint _e38 = params.x.strides.y;
-    return Pixel {batch < _e21, {}, (_e26 + (batch * _e31)) + (group_1 * _e38), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(row_1)) * as_type<uint>(part_1.vertical.advance))) + as_type<uint>(part_1.vertical.base)), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(column_1)) * as_type<uint>(part_1.horizontal.advance))) + as_type<uint>(part_1.horizontal.base))};
+    return Pixel {batch < _e21, {}, (_e26 + (batch * _e31)) + (group * _e38), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(row_1)) * as_type<uint>(phase_2.vertical.advance))) + as_type<uint>(phase_2.vertical.base)), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(column_1)) * as_type<uint>(phase_2.horizontal.advance))) + as_type<uint>(phase_2.horizontal.base))};
 }
 
 Four four_pixels(
-    Part part_2,
+    Phase phase_3,
     uint first_1,
     constant Params& params
 ) {
-    Pixel _e2 = pixel_of(part_2, first_1, params);
-    Pixel _e5 = pixel_of(part_2, first_1 + 1u, params);
-    Pixel _e8 = pixel_of(part_2, first_1 + 2u, params);
-    Pixel _e11 = pixel_of(part_2, first_1 + 3u, params);
+    Pixel _e2 = pixel_of(phase_3, first_1, params);
+    Pixel _e5 = pixel_of(phase_3, first_1 + 1u, params);
+    Pixel _e8 = pixel_of(phase_3, first_1 + 2u, params);
+    Pixel _e11 = pixel_of(phase_3, first_1 + 3u, params);
     return Four {_e2, _e5, _e8, _e11};
 }
 
-uint terms_of(
-    Part part_3,
+uint depth_of(
+    Phase phase_4,
     constant Params& params
 ) {
     uint _e4 = params.image.y;
-    return (_e4 * part_3.vertical.count) * part_3.horizontal.count;
+    return (_e4 * phase_4.vertical.count) * phase_4.horizontal.count;
 }
 
-Term term_of(
-    Part part_4,
-    uint term
+Tap tap_of(
+    Phase phase_5,
+    uint k
 ) {
-    uint horizontal = term % part_4.horizontal.count;
-    uint rest = term / part_4.horizontal.count;
-    return Term {rest / part_4.vertical.count, rest % part_4.vertical.count, horizontal};
+    uint horizontal = k % phase_5.horizontal.count;
+    uint rest = k / phase_5.horizontal.count;
+    return Tap {rest / phase_5.vertical.count, rest % phase_5.vertical.count, horizontal};
 }
 
 float decode(
     uint word,
-    uint i,
+    uint i_2,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_2 & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -276,36 +304,36 @@ float decode(
 }
 
 uint word_of(
-    uint i_1,
+    uint i_3,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_1 : (i_1 >> 1u);
+    return (dtype_1 == F32_) ? i_3 : (i_3 >> 1u);
 }
 
 float weight_at(
-    Part part_5,
+    Phase phase_6,
     uint channel,
-    Term term_1,
+    Tap tap,
     constant Params& params,
     device type_8 const& weight,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::uint2 taps = metal::uint2(part_5.vertical.first + (term_1.vertical * part_5.vertical.skip), part_5.horizontal.first + (term_1.horizontal * part_5.horizontal.skip));
+    metal::uint2 taps = metal::uint2(phase_6.vertical.first + (tap.vertical * phase_6.vertical.skip), phase_6.horizontal.first + (tap.horizontal * phase_6.horizontal.skip));
     metal::uint4 _e21 = params.weight.strides;
-    metal::uint4 steps = _e21 * metal::uint4(channel, term_1.channel, taps);
+    metal::uint4 steps = _e21 * metal::uint4(channel, tap.channel, taps);
     uint _e28 = params.weight.offset;
     uint _e33 = params.kernel_.z;
-    uint i_10 = ((((_e28 + (part_5.group * _e33)) + steps.x) + steps.y) + steps.z) + steps.w;
-    uint _e46 = word_of(i_10, B_DTYPE);
+    uint i_7 = ((((_e28 + (phase_6.group * _e33)) + steps.x) + steps.y) + steps.z) + steps.w;
+    uint _e46 = word_of(i_7, B_DTYPE);
     uint _e48 = weight[_e46];
-    float _e50 = decode(_e48, i_10, B_DTYPE);
+    float _e50 = decode(_e48, i_7, B_DTYPE);
     return _e50;
 }
 
 float weight_or_zero(
-    Part part_6,
+    Phase phase_7,
     uint channel_1,
-    Term term_2,
+    Tap tap_1,
     constant Params& params,
     device type_8 const& weight,
     constant _mslBufferSizes& _buffer_sizes
@@ -314,49 +342,49 @@ float weight_or_zero(
     if (channel_1 >= _e6) {
         return 0.0;
     }
-    float _e9 = weight_at(part_6, channel_1, term_2, params, weight, _buffer_sizes);
+    float _e9 = weight_at(phase_7, channel_1, tap_1, params, weight, _buffer_sizes);
     return _e9;
 }
 
-metal::float4 weight_term(
-    Part part_7,
+metal::float4 weight_column(
+    Phase phase_8,
     uint channel_2,
-    uint i_2,
+    uint k_1,
     constant Params& params,
     device type_8 const& weight,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = terms_of(part_7, params);
-    if (i_2 >= _e3) {
+    uint _e3 = depth_of(phase_8, params);
+    if (k_1 >= _e3) {
         return metal::float4 {};
     }
-    Term _e6 = term_of(part_7, i_2);
-    float _e7 = weight_or_zero(part_7, channel_2, _e6, params, weight, _buffer_sizes);
-    float _e10 = weight_or_zero(part_7, channel_2 + 1u, _e6, params, weight, _buffer_sizes);
-    float _e13 = weight_or_zero(part_7, channel_2 + 2u, _e6, params, weight, _buffer_sizes);
-    float _e16 = weight_or_zero(part_7, channel_2 + 3u, _e6, params, weight, _buffer_sizes);
+    Tap _e6 = tap_of(phase_8, k_1);
+    float _e7 = weight_or_zero(phase_8, channel_2, _e6, params, weight, _buffer_sizes);
+    float _e10 = weight_or_zero(phase_8, channel_2 + 1u, _e6, params, weight, _buffer_sizes);
+    float _e13 = weight_or_zero(phase_8, channel_2 + 2u, _e6, params, weight, _buffer_sizes);
+    float _e16 = weight_or_zero(phase_8, channel_2 + 3u, _e6, params, weight, _buffer_sizes);
     return metal::float4(_e7, _e10, _e13, _e16);
 }
 
 metal::float4x4 weight_block(
-    Part part_8,
+    Phase phase_9,
     uint channel_3,
-    uint i_3,
+    uint k_2,
     constant Params& params,
     device type_8 const& weight,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = weight_term(part_8, channel_3, i_3, params, weight, _buffer_sizes);
-    metal::float4 _e6 = weight_term(part_8, channel_3, i_3 + 1u, params, weight, _buffer_sizes);
-    metal::float4 _e9 = weight_term(part_8, channel_3, i_3 + 2u, params, weight, _buffer_sizes);
-    metal::float4 _e12 = weight_term(part_8, channel_3, i_3 + 3u, params, weight, _buffer_sizes);
+    metal::float4 _e3 = weight_column(phase_9, channel_3, k_2, params, weight, _buffer_sizes);
+    metal::float4 _e6 = weight_column(phase_9, channel_3, k_2 + 1u, params, weight, _buffer_sizes);
+    metal::float4 _e9 = weight_column(phase_9, channel_3, k_2 + 2u, params, weight, _buffer_sizes);
+    metal::float4 _e12 = weight_column(phase_9, channel_3, k_2 + 3u, params, weight, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
 float image_at(
-    Part part_9,
+    Phase phase_10,
     Pixel pixel_1,
-    Term term_3,
+    Tap tap_2,
     constant Params& params,
     device type_8 const& x,
     constant _mslBufferSizes& _buffer_sizes
@@ -365,8 +393,8 @@ float image_at(
     bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
-    int row_2 = as_type<int>(as_type<uint>(pixel_1.row) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(term_3.vertical)) * as_type<uint>(part_9.vertical.hop))));
-    int column_2 = as_type<int>(as_type<uint>(pixel_1.column) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(term_3.horizontal)) * as_type<uint>(part_9.horizontal.hop))));
+    int row_2 = as_type<int>(as_type<uint>(pixel_1.row) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(tap_2.vertical)) * as_type<uint>(phase_10.vertical.hop))));
+    int column_2 = as_type<int>(as_type<uint>(pixel_1.column) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(tap_2.horizontal)) * as_type<uint>(phase_10.horizontal.hop))));
     if (row_2 >= 0) {
         uint _e25 = params.image.z;
         local = static_cast<uint>(row_2) < _e25;
@@ -397,55 +425,54 @@ float image_at(
         return 0.0;
     }
     metal::uint4 _e57 = params.x.strides;
-    metal::uint3 steps_1 = _e57.yzw * metal::uint3(term_3.channel, static_cast<uint>(row_2), static_cast<uint>(column_2));
-    uint i_11 = ((pixel_1.base + steps_1.x) + steps_1.y) + steps_1.z;
-    uint _e73 = word_of(i_11, A_DTYPE);
+    metal::uint3 steps_1 = _e57.yzw * metal::uint3(tap_2.channel, static_cast<uint>(row_2), static_cast<uint>(column_2));
+    uint i_8 = ((pixel_1.base + steps_1.x) + steps_1.y) + steps_1.z;
+    uint _e73 = word_of(i_8, A_DTYPE);
     uint _e75 = x[_e73];
-    float _e77 = decode(_e75, i_11, A_DTYPE);
+    float _e77 = decode(_e75, i_8, A_DTYPE);
     return _e77;
 }
 
-metal::float4 image_term(
-    Part part_10,
-    Four pixels,
-    uint i_4,
+metal::float4 image_column(
+    Phase phase_11,
+    Four pixels_1,
+    uint k_3,
     constant Params& params,
     device type_8 const& x,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = terms_of(part_10, params);
-    if (i_4 >= _e3) {
+    uint _e3 = depth_of(phase_11, params);
+    if (k_3 >= _e3) {
         return metal::float4 {};
     }
-    Term _e6 = term_of(part_10, i_4);
-    float _e8 = image_at(part_10, pixels.p0_, _e6, params, x, _buffer_sizes);
-    float _e10 = image_at(part_10, pixels.p1_, _e6, params, x, _buffer_sizes);
-    float _e12 = image_at(part_10, pixels.p2_, _e6, params, x, _buffer_sizes);
-    float _e14 = image_at(part_10, pixels.p3_, _e6, params, x, _buffer_sizes);
+    Tap _e6 = tap_of(phase_11, k_3);
+    float _e8 = image_at(phase_11, pixels_1.p0_, _e6, params, x, _buffer_sizes);
+    float _e10 = image_at(phase_11, pixels_1.p1_, _e6, params, x, _buffer_sizes);
+    float _e12 = image_at(phase_11, pixels_1.p2_, _e6, params, x, _buffer_sizes);
+    float _e14 = image_at(phase_11, pixels_1.p3_, _e6, params, x, _buffer_sizes);
     return metal::float4(_e8, _e10, _e12, _e14);
 }
 
 metal::float4x4 image_block(
-    Part part_11,
-    Four pixels_1,
-    uint i_5,
+    Phase phase_12,
+    Four pixels_2,
+    uint k_4,
     constant Params& params,
     device type_8 const& x,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = image_term(part_11, pixels_1, i_5, params, x, _buffer_sizes);
-    metal::float4 _e6 = image_term(part_11, pixels_1, i_5 + 1u, params, x, _buffer_sizes);
-    metal::float4 _e9 = image_term(part_11, pixels_1, i_5 + 2u, params, x, _buffer_sizes);
-    metal::float4 _e12 = image_term(part_11, pixels_1, i_5 + 3u, params, x, _buffer_sizes);
+    metal::float4 _e3 = image_column(phase_12, pixels_2, k_4, params, x, _buffer_sizes);
+    metal::float4 _e6 = image_column(phase_12, pixels_2, k_4 + 1u, params, x, _buffer_sizes);
+    metal::float4 _e9 = image_column(phase_12, pixels_2, k_4 + 2u, params, x, _buffer_sizes);
+    metal::float4 _e12 = image_column(phase_12, pixels_2, k_4 + 3u, params, x, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
-metal::float4x4 tile_load(
-    Part part_12,
-    Four pixels_2,
-    uint channel_4,
+metal::float4x4 load_share(
+    Corner corner,
+    Four pixels_3,
     Share share,
-    uint k,
+    uint k_5,
     constant Params& params,
     device type_8 const& weight,
     device type_8 const& x,
@@ -455,18 +482,18 @@ metal::float4x4 tile_load(
         return metal::float4x4 {};
     }
     if (share.is_b) {
-        metal::float4x4 _e13 = weight_block(part_12, channel_4 + share.line, k + share.k, params, weight, _buffer_sizes);
-        return _e13;
+        metal::float4x4 _e14 = weight_block(corner.phase, corner.channel + share.row, k_5 + share.k, params, weight, _buffer_sizes);
+        return _e14;
     }
-    metal::float4x4 _e16 = image_block(part_12, pixels_2, k + share.k, params, x, _buffer_sizes);
-    return _e16;
+    metal::float4x4 _e18 = image_block(corner.phase, pixels_3, k_5 + share.k, params, x, _buffer_sizes);
+    return _e18;
 }
 
 uint tile_place(
-    uint group,
-    uint k_1
+    uint quad_,
+    uint k_6
 ) {
-    return ((k_1 * 16u) * TILE_GROUPS) + (group ^ (((k_1 >> 2u) & 3u) << 1u));
+    return ((k_6 * 16u) * TILE_GROUPS) + (quad_ ^ (((k_6 >> 2u) & 3u) << 1u));
 }
 
 void tile_stage(
@@ -478,7 +505,7 @@ void tile_stage(
     if (!(share_1.any)) {
         return;
     }
-    uint _e8 = tile_place(share_1.line / 4u, share_1.k);
+    uint _e8 = tile_place(share_1.row / 4u, share_1.k);
     if (share_1.is_b) {
         tile_b.inner[_e8] = block[0];
         tile_b.inner[_e8 + 16u] = block[1];
@@ -502,7 +529,7 @@ Block hot_block(
     return Block {metal::fma(metal::float4(a.x), b, sums.r0_), metal::fma(metal::float4(a.y), b, sums.r1_), metal::fma(metal::float4(a.z), b, sums.r2_), metal::fma(metal::float4(a.w), b, sums.r3_)};
 }
 
-Sums hot_term(
+Sums hot_k(
     Sums sums_1,
     uint a_1,
     uint b_1,
@@ -529,26 +556,26 @@ Sums hot_term(
     return _e36;
 }
 
-Sums hot_terms(
+Sums hot_four_k(
     Sums sums_2,
     uint lane_2,
-    uint k_2,
+    uint k_7,
     threadgroup type_10& tile_b,
     threadgroup type_10& tile_a
 ) {
     Sums next_1 = {};
-    uint _e9 = tile_place(lane_2 >> 4u, k_2);
-    uint _e12 = tile_place(lane_2 & 15u, k_2);
-    Sums _e13 = hot_term(sums_2, _e9, _e12, tile_b, tile_a);
+    uint _e9 = tile_place(lane_2 >> 4u, k_7);
+    uint _e12 = tile_place(lane_2 & 15u, k_7);
+    Sums _e13 = hot_k(sums_2, _e9, _e12, tile_b, tile_a);
     next_1 = _e13;
     Sums _e15 = next_1;
-    Sums _e18 = hot_term(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
+    Sums _e18 = hot_k(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
     next_1 = _e18;
     Sums _e19 = next_1;
-    Sums _e26 = hot_term(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
+    Sums _e26 = hot_k(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
     next_1 = _e26;
     Sums _e27 = next_1;
-    Sums _e34 = hot_term(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
+    Sums _e34 = hot_k(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
     return _e34;
 }
 
@@ -559,16 +586,16 @@ Sums tile_multiply(
     threadgroup type_10& tile_a
 ) {
     Sums next_2 = {};
-    uint k_3 = 0u;
+    uint k_8 = 0u;
     next_2 = sums_3;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e11 = k_3;
-            k_3 = _e11 + 4u;
+            uint _e11 = k_8;
+            k_8 = _e11 + 4u;
         }
         loop_init_1 = false;
-        uint _e5 = k_3;
+        uint _e5 = k_8;
         uint _e6 = tile_depth();
         if (_e5 < _e6) {
         } else {
@@ -576,8 +603,8 @@ Sums tile_multiply(
         }
         {
             Sums _e8 = next_2;
-            uint _e9 = k_3;
-            Sums _e10 = hot_terms(_e8, lane_3, _e9, tile_b, tile_a);
+            uint _e9 = k_8;
+            Sums _e10 = hot_four_k(_e8, lane_3, _e9, tile_b, tile_a);
             next_2 = _e10;
         }
     }
@@ -587,36 +614,36 @@ Sums tile_multiply(
 
 uint place_of(
     View view,
-    Part part_13,
+    Phase phase_13,
     uint pixel_2,
-    uint channel_5,
+    uint channel_4,
     constant Params& params
 ) {
     uint _e10 = params.horizontal.x;
-    uint column_3 = part_13.column + ((pixel_2 % part_13.columns) * _e10);
+    uint column_3 = phase_13.column + ((pixel_2 % phase_13.columns) * _e10);
     uint _e21 = params.vertical.x;
-    uint row_3 = part_13.row + (((pixel_2 / part_13.columns) % part_13.rows) * _e21);
-    uint batch_1 = (pixel_2 / part_13.columns) / part_13.rows;
+    uint row_3 = phase_13.row + (((pixel_2 / phase_13.columns) % phase_13.rows) * _e21);
+    uint batch_1 = (pixel_2 / phase_13.columns) / phase_13.rows;
     uint _e33 = params.result.y;
-    metal::uint4 steps_2 = view.strides * metal::uint4(batch_1, (part_13.group * _e33) + channel_5, row_3, column_3);
+    metal::uint4 steps_2 = view.strides * metal::uint4(batch_1, (phase_13.group * _e33) + channel_4, row_3, column_3);
     return (((view.offset + steps_2.x) + steps_2.y) + steps_2.z) + steps_2.w;
 }
 
 float c_at(
-    uint i_6,
+    uint i_4,
     device type_8 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_6, C_DTYPE);
+    uint _e3 = word_of(i_4, C_DTYPE);
     uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_6, C_DTYPE);
+    float _e7 = decode(_e5, i_4, C_DTYPE);
     return _e7;
 }
 
 float added(
-    Part part_14,
+    Phase phase_14,
     uint pixel_3,
-    uint channel_6,
+    uint channel_5,
     float sum,
     constant Params& params,
     device type_8 const& c,
@@ -624,7 +651,7 @@ float added(
 ) {
     if (true) {
         View _e10 = params.c;
-        uint _e11 = place_of(_e10, part_14, pixel_3, channel_6, params);
+        uint _e11 = place_of(_e10, phase_14, pixel_3, channel_5, params);
         float _e12 = c_at(_e11, c, _buffer_sizes);
         return sum + _e12;
     }
@@ -632,31 +659,31 @@ float added(
 }
 
 void put(
-    uint i_7,
+    uint i_5,
     float value,
     device type_8& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_7] = as_type<uint>(value);
+    out[i_5] = as_type<uint>(value);
     return;
 }
 
 void put_pair(
-    uint i_8,
+    uint i_6,
     float first_2,
     float second,
     device type_8& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_8] = as_type<uint>(first_2);
-    out[i_8 + 1u] = as_type<uint>(second);
+    out[i_6] = as_type<uint>(first_2);
+    out[i_6 + 1u] = as_type<uint>(second);
     return;
 }
 
 void finish_pair(
-    Part part_15,
+    Phase phase_15,
     uint pixel_4,
-    uint channel_7,
+    uint channel_6,
     float first_3,
     float second_1,
     constant Params& params,
@@ -666,10 +693,10 @@ void finish_pair(
 ) {
     bool local_4 = {};
     bool local_5 = {};
-    uint _e5 = pixels_of(part_15, params);
+    uint _e5 = pixels_of(phase_15, params);
     if (!((pixel_4 >= _e5))) {
         uint _e13 = params.result.y;
-        local_4 = channel_7 >= _e13;
+        local_4 = channel_6 >= _e13;
     } else {
         local_4 = true;
     }
@@ -678,15 +705,15 @@ void finish_pair(
         return;
     }
     View _e19 = params.out;
-    uint _e20 = place_of(_e19, part_15, pixel_4, channel_7, params);
-    float _e21 = added(part_15, pixel_4, channel_7, first_3, params, c, _buffer_sizes);
+    uint _e20 = place_of(_e19, phase_15, pixel_4, channel_6, params);
+    float _e21 = added(phase_15, pixel_4, channel_6, first_3, params, c, _buffer_sizes);
     if ((pixel_4 + 1u) >= _e5) {
         put(_e20, _e21, out, _buffer_sizes);
         return;
     }
     View _e27 = params.out;
-    uint _e30 = place_of(_e27, part_15, pixel_4 + 1u, channel_7, params);
-    float _e33 = added(part_15, pixel_4 + 1u, channel_7, second_1, params, c, _buffer_sizes);
+    uint _e30 = place_of(_e27, phase_15, pixel_4 + 1u, channel_6, params);
+    float _e33 = added(phase_15, pixel_4 + 1u, channel_6, second_1, params, c, _buffer_sizes);
     if (_e30 == (_e20 + 1u)) {
         local_5 = (_e20 % 2u) == 0u;
     } else {
@@ -704,30 +731,28 @@ void finish_pair(
 }
 
 void finish_block(
-    Part part_16,
+    Phase phase_16,
     uint pixel_5,
-    uint channel_8,
+    uint channel_7,
     Block sums_4,
     constant Params& params,
     device type_8 const& c,
     device type_8& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    finish_pair(part_16, pixel_5, channel_8, sums_4.r0_.x, sums_4.r1_.x, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5, channel_8 + 1u, sums_4.r0_.y, sums_4.r1_.y, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5, channel_8 + 2u, sums_4.r0_.z, sums_4.r1_.z, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5, channel_8 + 3u, sums_4.r0_.w, sums_4.r1_.w, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5 + 2u, channel_8, sums_4.r2_.x, sums_4.r3_.x, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5 + 2u, channel_8 + 1u, sums_4.r2_.y, sums_4.r3_.y, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5 + 2u, channel_8 + 2u, sums_4.r2_.z, sums_4.r3_.z, params, c, out, _buffer_sizes);
-    finish_pair(part_16, pixel_5 + 2u, channel_8 + 3u, sums_4.r2_.w, sums_4.r3_.w, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5, channel_7, sums_4.r0_.x, sums_4.r1_.x, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5, channel_7 + 1u, sums_4.r0_.y, sums_4.r1_.y, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5, channel_7 + 2u, sums_4.r0_.z, sums_4.r1_.z, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5, channel_7 + 3u, sums_4.r0_.w, sums_4.r1_.w, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5 + 2u, channel_7, sums_4.r2_.x, sums_4.r3_.x, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5 + 2u, channel_7 + 1u, sums_4.r2_.y, sums_4.r3_.y, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5 + 2u, channel_7 + 2u, sums_4.r2_.z, sums_4.r3_.z, params, c, out, _buffer_sizes);
+    finish_pair(phase_16, pixel_5 + 2u, channel_7 + 3u, sums_4.r2_.w, sums_4.r3_.w, params, c, out, _buffer_sizes);
     return;
 }
 
 void tiled_convolution(
-    Part part_17,
-    uint first_pixel,
-    uint first_channel,
+    Corner corner_1,
     uint lane_4,
     constant Params& params,
     device type_8 const& weight,
@@ -740,50 +765,50 @@ void tiled_convolution(
 ) {
     Sums sums_5 = Sums {};
     metal::float4x4 block_1 = {};
-    uint k_4 = 0u;
-    Share _e6 = tile_share(lane_4, false, true);
-    Four _e9 = four_pixels(part_17, first_pixel + _e6.line, params);
-    uint _e10 = terms_of(part_17, params);
-    metal::float4x4 _e14 = tile_load(part_17, _e9, first_channel, _e6, 0u, params, weight, x, _buffer_sizes);
-    block_1 = _e14;
+    uint k_9 = 0u;
+    Share _e4 = tile_share(lane_4, false, true);
+    Four _e9 = four_pixels(corner_1.phase, corner_1.pixel + _e4.row, params);
+    uint _e11 = depth_of(corner_1.phase, params);
+    metal::float4x4 _e15 = load_share(corner_1, _e9, _e4, 0u, params, weight, x, _buffer_sizes);
+    block_1 = _e15;
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e27 = k_4;
-            uint _e28 = tile_depth();
-            k_4 = _e27 + _e28;
+            uint _e28 = k_9;
+            uint _e29 = tile_depth();
+            k_9 = _e28 + _e29;
         }
         loop_init_2 = false;
-        uint _e18 = k_4;
-        if (_e18 < _e10) {
+        uint _e19 = k_9;
+        if (_e19 < _e11) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            metal::float4x4 _e20 = block_1;
-            tile_stage(_e6, _e20, tile_b, tile_a);
+            metal::float4x4 _e21 = block_1;
+            tile_stage(_e4, _e21, tile_b, tile_a);
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e21 = k_4;
-            uint _e22 = tile_depth();
-            metal::float4x4 _e24 = tile_load(part_17, _e9, first_channel, _e6, _e21 + _e22, params, weight, x, _buffer_sizes);
-            block_1 = _e24;
-            Sums _e25 = sums_5;
-            Sums _e26 = tile_multiply(_e25, lane_4, tile_b, tile_a);
-            sums_5 = _e26;
+            uint _e22 = k_9;
+            uint _e23 = tile_depth();
+            metal::float4x4 _e25 = load_share(corner_1, _e9, _e4, _e22 + _e23, params, weight, x, _buffer_sizes);
+            block_1 = _e25;
+            Sums _e26 = sums_5;
+            Sums _e27 = tile_multiply(_e26, lane_4, tile_b, tile_a);
+            sums_5 = _e27;
         }
     }
-    uint pixel_6 = first_pixel + ((lane_4 >> 4u) * 4u);
-    uint channel_9 = first_channel + ((lane_4 & 15u) * 4u);
-    Block _e41 = sums_5.near;
-    finish_block(part_17, pixel_6, channel_9, _e41, params, c, out, _buffer_sizes);
+    uint pixel_6 = corner_1.pixel + ((lane_4 >> 4u) * 4u);
+    uint channel_8 = corner_1.channel + ((lane_4 & 15u) * 4u);
+    Block _e45 = sums_5.near;
+    finish_block(corner_1.phase, pixel_6, channel_8, _e45, params, c, out, _buffer_sizes);
     if (false) {
-        Block _e49 = sums_5.right;
-        finish_block(part_17, pixel_6, channel_9 + 64u, _e49, params, c, out, _buffer_sizes);
-        Block _e53 = sums_5.below;
-        finish_block(part_17, pixel_6 + 64u, channel_9, _e53, params, c, out, _buffer_sizes);
-        Block _e59 = sums_5.far;
-        finish_block(part_17, pixel_6 + 64u, channel_9 + 64u, _e59, params, c, out, _buffer_sizes);
+        Block _e54 = sums_5.right;
+        finish_block(corner_1.phase, pixel_6, channel_8 + 64u, _e54, params, c, out, _buffer_sizes);
+        Block _e59 = sums_5.below;
+        finish_block(corner_1.phase, pixel_6 + 64u, channel_8, _e59, params, c, out, _buffer_sizes);
+        Block _e66 = sums_5.far;
+        finish_block(corner_1.phase, pixel_6 + 64u, channel_8 + 64u, _e66, params, c, out, _buffer_sizes);
         return;
     } else {
         return;
@@ -806,19 +831,12 @@ struct convolutionInput {
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     uint _e3 = tile_span();
-    Part _e5 = part_of(0u, params);
-    uint _e6 = pixels_of(_e5, params);
-    uint tiles = ((_e6 + _e3) - 1u) / _e3;
-    uint _e14 = params.result.y;
-    uint columns = ((_e14 + _e3) - 1u) / _e3;
-    uint _e19 = flat_workgroup(workgroup, workgroups);
-    uint _e21 = parts(params);
-    if (_e19 >= ((tiles * columns) * _e21)) {
+    uint _e4 = flat_workgroup(workgroup, workgroups);
+    Corner _e5 = corner_of(_e4, _e3, _e3, params);
+    if (_e5.inside) {
+        tiled_convolution(_e5, lane, params, weight, x, tile_b, tile_a, c, out, _buffer_sizes);
+        return;
+    } else {
         return;
     }
-    uint first_pixel_1 = (_e19 % tiles) * _e3;
-    uint first_channel_1 = ((_e19 / tiles) % columns) * _e3;
-    Part _e31 = part_of((_e19 / tiles) / columns, params);
-    tiled_convolution(_e31, first_pixel_1, first_channel_1, lane, params, weight, x, tile_b, tile_a, c, out, _buffer_sizes);
-    return;
 }

@@ -23,7 +23,7 @@ struct Taps {
     int base;
     int hop;
 };
-struct Part {
+struct Phase {
     uint group;
     uint row;
     uint column;
@@ -39,7 +39,7 @@ struct Pixel {
     int row;
     int column;
 };
-struct Term {
+struct Tap {
     uint channel;
     uint vertical;
     uint horizontal;
@@ -65,11 +65,18 @@ typedef uint type_6[1];
 struct type_9 {
     Pixel inner[2];
 };
+struct Corner {
+    bool inside;
+    char _pad1[3];
+    Phase phase;
+    uint pixel;
+    uint channel;
+};
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint WORKGROUP = 128u;
 constant uint B_DTYPE = 0u;
 constant uint A_DTYPE = 0u;
+constant uint WORKGROUP = 128u;
 constant uint ADJOINT = 0u;
 constant uint ADDEND = 1u;
 constant uint C_DTYPE = 0u;
@@ -97,29 +104,29 @@ uint word_of(
 }
 
 float weight_at(
-    Part part,
+    Phase phase,
     uint channel,
-    Term term,
+    Tap tap,
     constant Params& params,
     device type_6 const& weight,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::uint2 taps = metal::uint2(part.vertical.first + (term.vertical * part.vertical.skip), part.horizontal.first + (term.horizontal * part.horizontal.skip));
+    metal::uint2 taps = metal::uint2(phase.vertical.first + (tap.vertical * phase.vertical.skip), phase.horizontal.first + (tap.horizontal * phase.horizontal.skip));
     metal::uint4 _e21 = params.weight.strides;
-    metal::uint4 steps = _e21 * metal::uint4(channel, term.channel, taps);
+    metal::uint4 steps = _e21 * metal::uint4(channel, tap.channel, taps);
     uint _e28 = params.weight.offset;
     uint _e33 = params.kernel_.z;
-    uint i_6 = ((((_e28 + (part.group * _e33)) + steps.x) + steps.y) + steps.z) + steps.w;
-    uint _e46 = word_of(i_6, B_DTYPE);
+    uint i_7 = ((((_e28 + (phase.group * _e33)) + steps.x) + steps.y) + steps.z) + steps.w;
+    uint _e46 = word_of(i_7, B_DTYPE);
     uint _e48 = weight[_e46];
-    float _e50 = decode(_e48, i_6, B_DTYPE);
+    float _e50 = decode(_e48, i_7, B_DTYPE);
     return _e50;
 }
 
 float image_at(
-    Part part_1,
+    Phase phase_1,
     Pixel pixel,
-    Term term_1,
+    Tap tap_1,
     constant Params& params,
     device type_6 const& x,
     constant _mslBufferSizes& _buffer_sizes
@@ -128,8 +135,8 @@ float image_at(
     bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
-    int row = as_type<int>(as_type<uint>(pixel.row) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(term_1.vertical)) * as_type<uint>(part_1.vertical.hop))));
-    int column = as_type<int>(as_type<uint>(pixel.column) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(term_1.horizontal)) * as_type<uint>(part_1.horizontal.hop))));
+    int row = as_type<int>(as_type<uint>(pixel.row) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(tap_1.vertical)) * as_type<uint>(phase_1.vertical.hop))));
+    int column = as_type<int>(as_type<uint>(pixel.column) + as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(tap_1.horizontal)) * as_type<uint>(phase_1.horizontal.hop))));
     if (row >= 0) {
         uint _e25 = params.image.z;
         local = static_cast<uint>(row) < _e25;
@@ -160,19 +167,19 @@ float image_at(
         return 0.0;
     }
     metal::uint4 _e57 = params.x.strides;
-    metal::uint3 steps_1 = _e57.yzw * metal::uint3(term_1.channel, static_cast<uint>(row), static_cast<uint>(column));
-    uint i_7 = ((pixel.base + steps_1.x) + steps_1.y) + steps_1.z;
-    uint _e73 = word_of(i_7, A_DTYPE);
+    metal::uint3 steps_1 = _e57.yzw * metal::uint3(tap_1.channel, static_cast<uint>(row), static_cast<uint>(column));
+    uint i_8 = ((pixel.base + steps_1.x) + steps_1.y) + steps_1.z;
+    uint _e73 = word_of(i_8, A_DTYPE);
     uint _e75 = x[_e73];
-    float _e77 = decode(_e75, i_7, A_DTYPE);
+    float _e77 = decode(_e75, i_8, A_DTYPE);
     return _e77;
 }
 
-Sums hot_term(
-    Part part_2,
+Sums hot_tap(
+    Phase phase_2,
     type_9 pixels,
     uint channel_1,
-    Term term_2,
+    Tap tap_2,
     Sums sums_1,
     constant Params& params,
     device type_6 const& weight,
@@ -181,22 +188,22 @@ Sums hot_term(
 ) {
     uint _e8 = params.result.y;
     uint last = _e8 - 1u;
-    float _e11 = weight_at(part_2, channel_1, term_2, params, weight, _buffer_sizes);
-    float _e15 = weight_at(part_2, metal::min(channel_1 + 1u, last), term_2, params, weight, _buffer_sizes);
-    float _e19 = weight_at(part_2, metal::min(channel_1 + 2u, last), term_2, params, weight, _buffer_sizes);
-    float _e23 = weight_at(part_2, metal::min(channel_1 + 3u, last), term_2, params, weight, _buffer_sizes);
+    float _e11 = weight_at(phase_2, channel_1, tap_2, params, weight, _buffer_sizes);
+    float _e15 = weight_at(phase_2, metal::min(channel_1 + 1u, last), tap_2, params, weight, _buffer_sizes);
+    float _e19 = weight_at(phase_2, metal::min(channel_1 + 2u, last), tap_2, params, weight, _buffer_sizes);
+    float _e23 = weight_at(phase_2, metal::min(channel_1 + 3u, last), tap_2, params, weight, _buffer_sizes);
     metal::float4 weights = metal::float4(_e11, _e15, _e19, _e23);
-    float _e26 = image_at(part_2, pixels.inner[0], term_2, params, x, _buffer_sizes);
-    float _e31 = image_at(part_2, pixels.inner[1], term_2, params, x, _buffer_sizes);
+    float _e26 = image_at(phase_2, pixels.inner[0], tap_2, params, x, _buffer_sizes);
+    float _e31 = image_at(phase_2, pixels.inner[1], tap_2, params, x, _buffer_sizes);
     return Sums {metal::fma(weights, metal::float4(_e26), sums_1.first), metal::fma(weights, metal::float4(_e31), sums_1.second)};
 }
 
 uint pixels_of(
-    Part part_3,
+    Phase phase_3,
     constant Params& params
 ) {
     uint _e4 = params.image.x;
-    return (_e4 * part_3.rows) * part_3.columns;
+    return (_e4 * phase_3.rows) * phase_3.columns;
 }
 
 int naga_neg(int val) {
@@ -207,7 +214,7 @@ Taps taps_of(
     metal::uint4 axis,
     metal::uint2 skips,
     uint kernel_,
-    uint phase
+    uint phase_4
 ) {
     uint first = 0u;
     if (true) {
@@ -227,7 +234,7 @@ Taps taps_of(
         }
         {
             uint _e27 = first;
-            int reach = as_type<int>(as_type<uint>(static_cast<int>(phase + axis.w)) - as_type<uint>(static_cast<int>(_e27 * axis.z)));
+            int reach = as_type<int>(as_type<uint>(static_cast<int>(phase_4 + axis.w)) - as_type<uint>(static_cast<int>(_e27 * axis.z)));
             if ((reach % static_cast<int>(axis.y)) == 0) {
                 uint _e37 = first;
                 uint count_1 = (((kernel_ - _e37) + skips.x) - 1u) / skips.x;
@@ -239,7 +246,7 @@ Taps taps_of(
     return Taps {0u, 0u, 1u, 1, 0, 0};
 }
 
-Part part_of(
+Phase phase_of(
     uint index,
     constant Params& params
 ) {
@@ -264,7 +271,26 @@ Part part_of(
     metal::uint4 _e77 = params.skips;
     uint _e82 = params.kernel_.y;
     Taps _e83 = taps_of(_e74, _e77.zw, _e82, column_1);
-    return Part {(index / _e19) / _e24, row_1, column_1, (((_e29 - row_1) + _e34) - 1u) / _e41, (((_e46 - column_1) + _e51) - 1u) / _e58, _e71, _e83};
+    return Phase {(index / _e19) / _e24, row_1, column_1, (((_e29 - row_1) + _e34) - 1u) / _e41, (((_e46 - column_1) + _e51) - 1u) / _e58, _e71, _e83};
+}
+
+Corner corner_of(
+    uint i_3,
+    uint pixels_1,
+    uint channels,
+    constant Params& params
+) {
+    Phase _e4 = phase_of(0u, params);
+    uint _e5 = pixels_of(_e4, params);
+    uint rows = ((_e5 + pixels_1) - 1u) / pixels_1;
+    uint _e13 = params.result.y;
+    uint columns = ((_e13 + channels) - 1u) / channels;
+    uint _e21 = params.result.x;
+    uint _e25 = params.vertical.x;
+    uint _e30 = params.horizontal.x;
+    uint phases = (_e21 * _e25) * _e30;
+    Phase _e37 = phase_of((i_3 / rows) / columns, params);
+    return Corner {i_3 < ((rows * columns) * phases), {}, _e37, (i_3 % rows) * pixels_1, ((i_3 / rows) % columns) * channels};
 }
 
 uint flat_workgroup(
@@ -274,62 +300,53 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-uint parts(
-    constant Params& params
-) {
-    uint _e3 = params.result.x;
-    uint _e7 = params.vertical.x;
-    uint _e12 = params.horizontal.x;
-    return (_e3 * _e7) * _e12;
-}
-
 Pixel pixel_of(
-    Part part_4,
+    Phase phase_5,
     uint pixel_1,
     constant Params& params
 ) {
-    uint column_2 = pixel_1 % part_4.columns;
-    uint row_2 = (pixel_1 / part_4.columns) % part_4.rows;
-    uint batch = (pixel_1 / part_4.columns) / part_4.rows;
+    uint column_2 = pixel_1 % phase_5.columns;
+    uint row_2 = (pixel_1 / phase_5.columns) % phase_5.rows;
+    uint batch = (pixel_1 / phase_5.columns) / phase_5.rows;
     uint _e16 = params.image.y;
-    uint group = part_4.group * _e16;
+    uint group = phase_5.group * _e16;
     uint _e21 = params.image.x;
     uint _e26 = params.x.offset;
     uint _e31 = params.x.strides.x;
     uint _e38 = params.x.strides.y;
-    return Pixel {batch < _e21, {}, (_e26 + (batch * _e31)) + (group * _e38), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(row_2)) * as_type<uint>(part_4.vertical.advance))) + as_type<uint>(part_4.vertical.base)), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(column_2)) * as_type<uint>(part_4.horizontal.advance))) + as_type<uint>(part_4.horizontal.base))};
+    return Pixel {batch < _e21, {}, (_e26 + (batch * _e31)) + (group * _e38), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(row_2)) * as_type<uint>(phase_5.vertical.advance))) + as_type<uint>(phase_5.vertical.base)), as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(column_2)) * as_type<uint>(phase_5.horizontal.advance))) + as_type<uint>(phase_5.horizontal.base))};
 }
 
 uint place_of(
     View view,
-    Part part_5,
+    Phase phase_6,
     uint pixel_2,
     uint channel_2,
     constant Params& params
 ) {
     uint _e10 = params.horizontal.x;
-    uint column_3 = part_5.column + ((pixel_2 % part_5.columns) * _e10);
+    uint column_3 = phase_6.column + ((pixel_2 % phase_6.columns) * _e10);
     uint _e21 = params.vertical.x;
-    uint row_3 = part_5.row + (((pixel_2 / part_5.columns) % part_5.rows) * _e21);
-    uint batch_1 = (pixel_2 / part_5.columns) / part_5.rows;
+    uint row_3 = phase_6.row + (((pixel_2 / phase_6.columns) % phase_6.rows) * _e21);
+    uint batch_1 = (pixel_2 / phase_6.columns) / phase_6.rows;
     uint _e33 = params.result.y;
-    metal::uint4 steps_2 = view.strides * metal::uint4(batch_1, (part_5.group * _e33) + channel_2, row_3, column_3);
+    metal::uint4 steps_2 = view.strides * metal::uint4(batch_1, (phase_6.group * _e33) + channel_2, row_3, column_3);
     return (((view.offset + steps_2.x) + steps_2.y) + steps_2.z) + steps_2.w;
 }
 
 float c_at(
-    uint i_3,
+    uint i_4,
     device type_6 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_3, C_DTYPE);
+    uint _e3 = word_of(i_4, C_DTYPE);
     uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_3, C_DTYPE);
+    float _e7 = decode(_e5, i_4, C_DTYPE);
     return _e7;
 }
 
 float added(
-    Part part_6,
+    Phase phase_7,
     uint pixel_3,
     uint channel_3,
     float sum,
@@ -339,7 +356,7 @@ float added(
 ) {
     if (true) {
         View _e10 = params.c;
-        uint _e11 = place_of(_e10, part_6, pixel_3, channel_3, params);
+        uint _e11 = place_of(_e10, phase_7, pixel_3, channel_3, params);
         float _e12 = c_at(_e11, c, _buffer_sizes);
         return sum + _e12;
     }
@@ -347,29 +364,29 @@ float added(
 }
 
 void put(
-    uint i_4,
+    uint i_5,
     float value,
     device type_6& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_4] = as_type<uint>(value);
+    out[i_5] = as_type<uint>(value);
     return;
 }
 
 void put_pair(
-    uint i_5,
+    uint i_6,
     float first_1,
     float second,
     device type_6& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_5] = as_type<uint>(first_1);
-    out[i_5 + 1u] = as_type<uint>(second);
+    out[i_6] = as_type<uint>(first_1);
+    out[i_6 + 1u] = as_type<uint>(second);
     return;
 }
 
 void finish_pair(
-    Part part_7,
+    Phase phase_8,
     uint pixel_4,
     uint channel_4,
     float first_2,
@@ -381,7 +398,7 @@ void finish_pair(
 ) {
     bool local_4 = {};
     bool local_5 = {};
-    uint _e5 = pixels_of(part_7, params);
+    uint _e5 = pixels_of(phase_8, params);
     if (!((pixel_4 >= _e5))) {
         uint _e13 = params.result.y;
         local_4 = channel_4 >= _e13;
@@ -393,15 +410,15 @@ void finish_pair(
         return;
     }
     View _e19 = params.out;
-    uint _e20 = place_of(_e19, part_7, pixel_4, channel_4, params);
-    float _e21 = added(part_7, pixel_4, channel_4, first_2, params, c, _buffer_sizes);
+    uint _e20 = place_of(_e19, phase_8, pixel_4, channel_4, params);
+    float _e21 = added(phase_8, pixel_4, channel_4, first_2, params, c, _buffer_sizes);
     if ((pixel_4 + 1u) >= _e5) {
         put(_e20, _e21, out, _buffer_sizes);
         return;
     }
     View _e27 = params.out;
-    uint _e30 = place_of(_e27, part_7, pixel_4 + 1u, channel_4, params);
-    float _e33 = added(part_7, pixel_4 + 1u, channel_4, second_1, params, c, _buffer_sizes);
+    uint _e30 = place_of(_e27, phase_8, pixel_4 + 1u, channel_4, params);
+    float _e33 = added(phase_8, pixel_4 + 1u, channel_4, second_1, params, c, _buffer_sizes);
     if (_e30 == (_e20 + 1u)) {
         local_5 = (_e20 % 2u) == 0u;
     } else {
@@ -435,32 +452,27 @@ struct convolution_directInput {
     uint i = 0u;
     uint u = {};
     uint v = {};
-    Part _e8 = part_of(0u, params);
-    uint _e9 = pixels_of(_e8, params);
-    uint tiles = ((_e9 + 256u) - 1u) / 256u;
-    uint _e17 = params.result.y;
-    uint quads = (_e17 + 3u) / 4u;
-    uint _e22 = flat_workgroup(workgroup, workgroups);
-    uint _e24 = parts(params);
-    if (_e22 >= ((tiles * quads) * _e24)) {
+    uint _e3 = flat_workgroup(workgroup, workgroups);
+    Corner _e9 = corner_of(_e3, 256u, 4u, params);
+    if (!(_e9.inside)) {
         return;
     }
-    Part _e29 = part_of((_e22 / tiles) / quads, params);
-    uint pixel_5 = ((_e22 % tiles) * 256u) + (2u * lane);
-    uint channel_5 = ((_e22 / tiles) % quads) * 4u;
-    Pixel _e39 = pixel_of(_e29, pixel_5, params);
-    Pixel _e42 = pixel_of(_e29, pixel_5 + 1u, params);
-    type_9 pixels_1 = type_9 {{_e39, _e42}};
+    Phase phase_9 = _e9.phase;
+    uint pixel_5 = _e9.pixel + (2u * lane);
+    uint channel_5 = _e9.channel;
+    Pixel _e18 = pixel_of(phase_9, pixel_5, params);
+    Pixel _e21 = pixel_of(phase_9, pixel_5 + 1u, params);
+    type_9 pixels_2 = type_9 {{_e18, _e21}};
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e79 = i;
-            i = _e79 + 1u;
+            uint _e58 = i;
+            i = _e58 + 1u;
         }
         loop_init_1 = false;
-        uint _e48 = i;
-        uint _e52 = params.image.y;
-        if (_e48 < _e52) {
+        uint _e27 = i;
+        uint _e31 = params.image.y;
+        if (_e27 < _e31) {
         } else {
             break;
         }
@@ -469,12 +481,12 @@ struct convolution_directInput {
             bool loop_init_2 = true;
             while(true) {
                 if (!loop_init_2) {
-                    uint _e76 = u;
-                    u = _e76 + 1u;
+                    uint _e55 = u;
+                    u = _e55 + 1u;
                 }
                 loop_init_2 = false;
-                uint _e56 = u;
-                if (_e56 < _e29.vertical.count) {
+                uint _e35 = u;
+                if (_e35 < _e9.phase.vertical.count) {
                 } else {
                     break;
                 }
@@ -483,39 +495,39 @@ struct convolution_directInput {
                     bool loop_init_3 = true;
                     while(true) {
                         if (!loop_init_3) {
-                            uint _e73 = v;
-                            v = _e73 + 1u;
+                            uint _e52 = v;
+                            v = _e52 + 1u;
                         }
                         loop_init_3 = false;
-                        uint _e62 = v;
-                        if (_e62 < _e29.horizontal.count) {
+                        uint _e41 = v;
+                        if (_e41 < _e9.phase.horizontal.count) {
                         } else {
                             break;
                         }
                         {
-                            uint _e66 = i;
-                            uint _e67 = u;
-                            uint _e68 = v;
-                            Sums _e70 = sums;
-                            Sums _e71 = hot_term(_e29, pixels_1, channel_5, Term {_e66, _e67, _e68}, _e70, params, weight, x, _buffer_sizes);
-                            sums = _e71;
+                            uint _e45 = i;
+                            uint _e46 = u;
+                            uint _e47 = v;
+                            Sums _e49 = sums;
+                            Sums _e50 = hot_tap(phase_9, pixels_2, channel_5, Tap {_e45, _e46, _e47}, _e49, params, weight, x, _buffer_sizes);
+                            sums = _e50;
                         }
                     }
                 }
             }
         }
     }
-    float _e83 = sums.first.x;
-    float _e86 = sums.second.x;
-    finish_pair(_e29, pixel_5, channel_5, _e83, _e86, params, c, out, _buffer_sizes);
-    float _e91 = sums.first.y;
-    float _e94 = sums.second.y;
-    finish_pair(_e29, pixel_5, channel_5 + 1u, _e91, _e94, params, c, out, _buffer_sizes);
-    float _e99 = sums.first.z;
-    float _e102 = sums.second.z;
-    finish_pair(_e29, pixel_5, channel_5 + 2u, _e99, _e102, params, c, out, _buffer_sizes);
-    float _e107 = sums.first.w;
-    float _e110 = sums.second.w;
-    finish_pair(_e29, pixel_5, channel_5 + 3u, _e107, _e110, params, c, out, _buffer_sizes);
+    float _e62 = sums.first.x;
+    float _e65 = sums.second.x;
+    finish_pair(phase_9, pixel_5, channel_5, _e62, _e65, params, c, out, _buffer_sizes);
+    float _e70 = sums.first.y;
+    float _e73 = sums.second.y;
+    finish_pair(phase_9, pixel_5, channel_5 + 1u, _e70, _e73, params, c, out, _buffer_sizes);
+    float _e78 = sums.first.z;
+    float _e81 = sums.second.z;
+    finish_pair(phase_9, pixel_5, channel_5 + 2u, _e78, _e81, params, c, out, _buffer_sizes);
+    float _e86 = sums.first.w;
+    float _e89 = sums.second.w;
+    finish_pair(phase_9, pixel_5, channel_5 + 3u, _e86, _e89, params, c, out, _buffer_sizes);
     return;
 }

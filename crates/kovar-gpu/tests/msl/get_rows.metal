@@ -31,10 +31,10 @@ constant uint BF16_ = 2u;
 constant uint BITS_MASK = 4294967295u;
 constant uint DECODED = 0u;
 constant uint FROM = 0u;
-constant uint PER = 1u;
-constant uint SPLIT = 0u;
-constant uint WORKGROUP = 256u;
 constant uint SHIFT = 0u;
+constant uint WORKGROUP = 256u;
+constant uint SPLIT = 0u;
+constant uint PER = 1u;
 
 float eight_bits(
     uint code,
@@ -140,20 +140,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_6,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_6,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_6);
     }
-    uint z = i_6 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_6 - (z * dims.w));
+    uint z = i_6 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_6 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_6 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_6 - (z * dims_1.w));
 }
 
 uint position(
@@ -206,51 +212,52 @@ struct get_rowsInput {
     uint _e12 = params.columns.x;
     uint per_row = _e12 / PER;
     uint index = (number >> SPLIT) / per_row;
-    metal::uint4 dims_1 = params.dims;
-    if (index >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e21 = count_of(dims_2);
+    if (index >= _e21) {
         return;
     }
     uint column = ((number >> SPLIT) - (index * per_row)) * PER;
-    metal::uint4 _e35 = unravel(index, dims_1);
-    View _e39 = params.ids;
-    uint _e40 = position(_e39, _e35);
-    int id_1 = ids[_e40];
+    metal::uint4 _e29 = unravel(index, dims_2);
+    View _e33 = params.ids;
+    uint _e34 = position(_e33, _e29);
+    int id_1 = ids[_e34];
     if (id_1 >= 0) {
-        uint _e51 = params.rows.z;
-        local = static_cast<uint>(id_1) < _e51;
+        uint _e45 = params.rows.z;
+        local = static_cast<uint>(id_1) < _e45;
     } else {
         local = false;
     }
     bool inside = local;
-    uint _e59 = params.rows.x;
-    uint row = static_cast<uint>(id_1) - _e59;
+    uint _e53 = params.rows.x;
+    uint row = static_cast<uint>(id_1) - _e53;
     if (inside) {
-        uint _e66 = params.rows.y;
-        local_1 = row >= _e66;
+        uint _e60 = params.rows.y;
+        local_1 = row >= _e60;
     } else {
         local_1 = false;
     }
-    bool _e69 = local_1;
-    if (!(_e69)) {
+    bool _e63 = local_1;
+    if (!(_e63)) {
         if (!(inside)) {
-            uint _e79 = params.rows.x;
-            local_3 = _e79 > 0u;
+            uint _e73 = params.rows.x;
+            local_3 = _e73 > 0u;
         } else {
             local_3 = false;
         }
-        bool _e83 = local_3;
-        local_2 = _e83;
+        bool _e77 = local_3;
+        local_2 = _e77;
     } else {
         local_2 = true;
     }
-    bool _e85 = local_2;
-    if (_e85) {
+    bool _e79 = local_2;
+    if (_e79) {
         return;
     }
-    View _e88 = params.out;
-    uint _e89 = position(_e88, _e35);
-    uint _e93 = params.columns.y;
-    uint place = ((_e89 + (column * _e93)) << SPLIT) | half_1;
+    View _e82 = params.out;
+    uint _e83 = position(_e82, _e29);
+    uint _e87 = params.columns.y;
+    uint place = ((_e83 + (column * _e87)) << SPLIT) | half_1;
     if (!(inside)) {
         if (true) {
             put_bits(place, 0u, out, _buffer_sizes);
@@ -259,28 +266,27 @@ struct get_rowsInput {
         }
         return;
     }
-    uint _e109 = params.a.offset;
-    uint _e114 = params.a.strides.z;
-    uint _e120 = params.columns.z;
-    uint source = (((_e109 + (row * _e114)) + (column * _e120)) << SPLIT) | half_1;
     uint step = params.columns.z;
+    uint _e107 = params.a.offset;
+    uint _e112 = params.a.strides.z;
+    uint source = (((_e107 + (row * _e112)) + (column * step)) << SPLIT) | half_1;
     if (true) {
-        uint _e134 = bits_at(source, a, _buffer_sizes);
-        put_bits(place, _e134, out, _buffer_sizes);
+        uint _e124 = bits_at(source, a, _buffer_sizes);
+        put_bits(place, _e124, out, _buffer_sizes);
         return;
     } else {
         if (false) {
-            uint _e139 = bits_at(source, a, _buffer_sizes);
-            uint _e141 = bits_at(source + step, a, _buffer_sizes);
-            put_word(place, _e139 | (_e141 << 16u), out, _buffer_sizes);
+            uint _e129 = bits_at(source, a, _buffer_sizes);
+            uint _e131 = bits_at(source + step, a, _buffer_sizes);
+            put_word(place, _e129 | (_e131 << 16u), out, _buffer_sizes);
             return;
         } else {
-            uint _e145 = bits_at(source, a, _buffer_sizes);
-            uint _e147 = bits_at(source + step, a, _buffer_sizes);
-            uint pair = _e145 | (_e147 << 8u);
-            uint _e154 = bits_at(source + (2u * step), a, _buffer_sizes);
-            uint _e161 = bits_at(source + (3u * step), a, _buffer_sizes);
-            put_word(place, (pair | (_e154 << 16u)) | (_e161 << 24u), out, _buffer_sizes);
+            uint _e135 = bits_at(source, a, _buffer_sizes);
+            uint _e137 = bits_at(source + step, a, _buffer_sizes);
+            uint pair = _e135 | (_e137 << 8u);
+            uint _e144 = bits_at(source + (2u * step), a, _buffer_sizes);
+            uint _e151 = bits_at(source + (3u * step), a, _buffer_sizes);
+            put_word(place, (pair | (_e144 << 16u)) | (_e151 << 24u), out, _buffer_sizes);
             return;
         }
     }

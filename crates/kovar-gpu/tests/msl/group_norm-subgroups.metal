@@ -17,6 +17,14 @@ struct View {
     uint offset;
     char _pad2[12];
 };
+struct Affine {
+    View weight;
+    View bias;
+    uint weighted;
+    uint biased;
+    float eps;
+    char _pad5[4];
+};
 struct Params {
     metal::uint4 groups;
     metal::uint4 sizes;
@@ -24,8 +32,6 @@ struct Params {
     View a;
     metal::uint4 out_steps;
     metal::uint4 a_steps;
-    View b;
-    View c;
     uint channel_len;
     uint group_len;
     uint chunk;
@@ -33,10 +39,8 @@ struct Params {
     uint count;
     uint first_channel;
     uint channel_step;
-    float eps;
-    uint weighted;
-    uint biased;
-    char _pad18[8];
+    char _pad13[4];
+    Affine norm;
 };
 struct Cursor {
     uint channel;
@@ -48,20 +52,20 @@ struct type_7 {
 };
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
 constant uint A_DTYPE = 0u;
+constant uint D_DTYPE = 0u;
+constant uint PER = 1u;
 constant uint B_DTYPE = 0u;
 constant uint C_DTYPE = 0u;
-constant uint D_DTYPE = 0u;
 
 Cursor cursor_at(
     uint i_3,
     constant Params& params
 ) {
     uint _e3 = params.channel_len;
-    uint channel_1 = i_3 / _e3;
+    uint channel = i_3 / _e3;
     uint _e7 = params.channel_len;
-    return Cursor {channel_1, i_3 - (channel_1 * _e7)};
+    return Cursor {channel, i_3 - (channel * _e7)};
 }
 
 Cursor moved(
@@ -109,8 +113,8 @@ uint distance(
     }
     metal::uint4 _e22 = params.sizes;
     metal::uint4 _e23 = unravel(cursor_2.within, _e22);
-    metal::uint4 way = _e23 * steps;
-    return ((((cursor_2.channel * view.strides.w) + way.x) + way.y) + way.z) + way.w;
+    metal::uint4 offsets = _e23 * steps;
+    return ((((cursor_2.channel * view.strides.w) + offsets.x) + offsets.y) + offsets.z) + offsets.w;
 }
 
 metal::uint4 coordinates(
@@ -283,78 +287,72 @@ void put(
     return;
 }
 
-float b_at(
+float d_at(
     uint i_10,
+    device type_5 const& d,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_10, D_DTYPE);
+    uint _e5 = d[_e3];
+    float _e7 = decode(_e5, i_10, D_DTYPE);
+    return _e7;
+}
+
+float b_at(
+    uint i_11,
     device type_5 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_10, B_DTYPE);
+    uint _e3 = word_of(i_11, B_DTYPE);
     uint _e5 = b[_e3];
-    float _e7 = decode(_e5, i_10, B_DTYPE);
+    float _e7 = decode(_e5, i_11, B_DTYPE);
     return _e7;
 }
 
 float c_at(
-    uint i_11,
+    uint i_12,
     device type_5 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_11, C_DTYPE);
+    uint _e3 = word_of(i_12, C_DTYPE);
     uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_11, C_DTYPE);
+    float _e7 = decode(_e5, i_12, C_DTYPE);
     return _e7;
 }
 
-float scaled(
-    uint channel,
+float affine(
+    Affine norm,
+    uint i_13,
     float x,
-    constant Params& params,
     device type_5 const& b,
     device type_5 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     float y = {};
     y = x;
-    uint _e5 = params.weighted;
-    if (_e5 != 0u) {
-        float _e8 = y;
-        uint _e12 = params.b.offset;
-        uint _e17 = params.b.strides.w;
-        float _e20 = b_at(_e12 + (channel * _e17), b, _buffer_sizes);
-        y = _e8 * _e20;
+    if (norm.weighted != 0u) {
+        float _e7 = y;
+        float _e15 = b_at(norm.weight.offset + (i_13 * norm.weight.strides.w), b, _buffer_sizes);
+        y = _e7 * _e15;
     }
-    uint _e24 = params.biased;
-    if (_e24 != 0u) {
-        float _e27 = y;
-        uint _e31 = params.c.offset;
-        uint _e36 = params.c.strides.w;
-        float _e39 = c_at(_e31 + (channel * _e36), c, _buffer_sizes);
-        y = _e27 + _e39;
+    if (norm.biased != 0u) {
+        float _e20 = y;
+        float _e28 = c_at(norm.bias.offset + (i_13 * norm.bias.strides.w), c, _buffer_sizes);
+        y = _e20 + _e28;
     }
-    float _e41 = y;
-    return _e41;
-}
-
-float d_at(
-    uint i_12,
-    device type_5 const& d,
-    constant _mslBufferSizes& _buffer_sizes
-) {
-    uint _e3 = word_of(i_12, D_DTYPE);
-    uint _e5 = d[_e3];
-    float _e7 = decode(_e5, i_12, D_DTYPE);
-    return _e7;
+    float _e30 = y;
+    return _e30;
 }
 
 void put_pair(
-    uint i_13,
+    uint i_14,
     float first,
     float second,
     device type_5& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_13] = as_type<uint>(first);
-    out[i_13 + 1u] = as_type<uint>(second);
+    out[i_14] = as_type<uint>(first);
+    out[i_14 + 1u] = as_type<uint>(second);
     return;
 }
 
@@ -371,9 +369,9 @@ struct group_normInput {
 , device type_5 const& a [[user(fake0)]]
 , threadgroup type_7& lane_sums
 , device type_5& out [[user(fake0)]]
+, device type_5 const& d [[user(fake0)]]
 , device type_5 const& b [[user(fake0)]]
 , device type_5 const& c [[user(fake0)]]
-, device type_5 const& d [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     uint own_subgroup = {};
@@ -452,67 +450,69 @@ struct group_normInput {
     metal::float2 _e99 = sums;
     metal::float2 _e100 = sum_pairs(lane, 8u, _e99, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
     float shift = _e100.x / n;
-    float _e112 = params.eps;
-    float factor = 1.0 / metal::sqrt((metal::max(_e100.y - (_e100.x * shift), 0.0) / n) + _e112);
+    float _e113 = params.norm.eps;
+    float factor = 1.0 / metal::sqrt((metal::max(_e100.y - (_e100.x * shift), 0.0) / n) + _e113);
     if (!(inside)) {
         return;
     }
-    metal::uint4 _e118 = coordinates(group_1, params);
-    View _e121 = params.a;
-    uint _e122 = position(_e121, _e118);
-    View _e125 = params.out;
-    uint _e126 = position(_e125, _e118);
-    uint _e129 = params.first_channel;
-    uint _e133 = params.channel_step;
-    uint first_channel = _e129 + (_e118.z * _e133);
-    uint _e138 = params.chunks;
-    uint _e143 = params.chunk;
-    uint first_1 = ((_e6 - (group_1 * _e138)) * _e143) + (lane * PER);
-    uint _e153 = params.chunk;
-    uint _e157 = params.group_len;
-    uint last = metal::min((first_1 - (lane * PER)) + _e153, _e157);
-    Cursor _e159 = cursor_at(first_1, params);
-    cursor = _e159;
+    metal::uint4 _e119 = coordinates(group_1, params);
+    View _e122 = params.a;
+    uint _e123 = position(_e122, _e119);
+    View _e126 = params.out;
+    uint _e127 = position(_e126, _e119);
+    uint _e130 = params.first_channel;
+    uint _e134 = params.channel_step;
+    uint first_channel = _e130 + (_e119.z * _e134);
+    uint _e139 = params.chunks;
+    uint _e144 = params.chunk;
+    uint first_1 = ((_e6 - (group_1 * _e139)) * _e144) + (lane * PER);
+    uint _e154 = params.chunk;
+    uint _e158 = params.group_len;
+    uint last = metal::min((first_1 - (lane * PER)) + _e154, _e158);
+    Cursor _e160 = cursor_at(first_1, params);
+    cursor = _e160;
     i_2 = first_1;
     bool loop_init_4 = true;
     while(true) {
         if (!loop_init_4) {
-            uint _e210 = i_2;
-            i_2 = _e210 + 256u;
+            uint _e217 = i_2;
+            i_2 = _e217 + 256u;
         }
         loop_init_4 = false;
-        uint _e162 = i_2;
-        if (_e162 < last) {
+        uint _e163 = i_2;
+        if (_e163 < last) {
         } else {
             break;
         }
         {
-            Cursor _e164 = cursor;
-            View _e167 = params.a;
-            metal::uint4 _e170 = params.a_steps;
-            uint _e171 = distance(_e164, _e167, _e170, params);
-            uint source = _e122 + _e171;
-            Cursor _e173 = cursor;
-            View _e176 = params.out;
-            metal::uint4 _e179 = params.out_steps;
-            uint _e180 = distance(_e173, _e176, _e179, params);
-            uint place = _e126 + _e180;
-            uint _e183 = cursor.channel;
-            uint channel_2 = first_channel + _e183;
-            float _e185 = a_at(source, a, _buffer_sizes);
-            float _e189 = scaled(channel_2, ((_e185 - center) - shift) * factor, params, b, c, _buffer_sizes);
+            Cursor _e165 = cursor;
+            View _e168 = params.a;
+            metal::uint4 _e171 = params.a_steps;
+            uint _e172 = distance(_e165, _e168, _e171, params);
+            uint source = _e123 + _e172;
+            Cursor _e174 = cursor;
+            View _e177 = params.out;
+            metal::uint4 _e180 = params.out_steps;
+            uint _e181 = distance(_e174, _e177, _e180, params);
+            uint place = _e127 + _e181;
+            uint _e184 = cursor.channel;
+            uint channel_1 = first_channel + _e184;
+            Affine _e188 = params.norm;
+            float _e189 = a_at(source, a, _buffer_sizes);
+            float _e193 = affine(_e188, channel_1, ((_e189 - center) - shift) * factor, b, c, _buffer_sizes);
             if (true) {
-                put(place, _e189, out, _buffer_sizes);
+                put(place, _e193, out, _buffer_sizes);
             } else {
-                uint _e197 = params.a_steps.w;
-                float _e199 = a_at(source + _e197, a, _buffer_sizes);
-                float next = ((_e199 - center) - shift) * factor;
-                float _e203 = scaled(channel_2, next, params, b, c, _buffer_sizes);
-                put_pair(place, _e189, _e203, out, _buffer_sizes);
+                uint _e201 = params.a_steps.w;
+                float _e203 = a_at(source + _e201, a, _buffer_sizes);
+                float next = ((_e203 - center) - shift) * factor;
+                Affine _e209 = params.norm;
+                float _e210 = affine(_e209, channel_1, next, b, c, _buffer_sizes);
+                put_pair(place, _e193, _e210, out, _buffer_sizes);
             }
-            Cursor _e204 = cursor;
-            Cursor _e209 = moved(_e204, 256u, params);
-            cursor = _e209;
+            Cursor _e211 = cursor;
+            Cursor _e216 = moved(_e211, 256u, params);
+            cursor = _e216;
         }
     }
     return;

@@ -14,6 +14,14 @@ struct View {
     uint offset;
     char _pad2[12];
 };
+struct Affine {
+    View weight;
+    View bias;
+    uint weighted;
+    uint biased;
+    float eps;
+    char _pad5[4];
+};
 struct Params {
     metal::uint4 groups;
     metal::uint4 sizes;
@@ -21,8 +29,6 @@ struct Params {
     View a;
     metal::uint4 out_steps;
     metal::uint4 a_steps;
-    View b;
-    View c;
     uint channel_len;
     uint group_len;
     uint chunk;
@@ -30,10 +36,8 @@ struct Params {
     uint count;
     uint first_channel;
     uint channel_step;
-    float eps;
-    uint weighted;
-    uint biased;
-    char _pad18[8];
+    char _pad13[4];
+    Affine norm;
 };
 struct Cursor {
     uint channel;
@@ -102,8 +106,8 @@ uint distance(
     }
     metal::uint4 _e22 = params.sizes;
     metal::uint4 _e23 = unravel(cursor_2.within, _e22);
-    metal::uint4 way = _e23 * steps;
-    return ((((cursor_2.channel * view.strides.w) + way.x) + way.y) + way.z) + way.w;
+    metal::uint4 offsets = _e23 * steps;
+    return ((((cursor_2.channel * view.strides.w) + offsets.x) + offsets.y) + offsets.z) + offsets.w;
 }
 
 metal::uint4 coordinates(

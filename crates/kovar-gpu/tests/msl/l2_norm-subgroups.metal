@@ -29,10 +29,10 @@ struct Params {
     float eps;
     char _pad4[12];
 };
-struct Part {
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -47,9 +47,9 @@ struct type_7 {
 };
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
 constant uint A_DTYPE = 0u;
 constant uint B_DTYPE = 0u;
+constant uint PER = 1u;
 
 void enter_subgroups(
     uint id,
@@ -66,47 +66,47 @@ void enter_subgroups(
 }
 
 metal::uint4 unravel(
-    uint i_3,
+    uint i_1,
     metal::uint4 dims
 ) {
     if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_3);
+        return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_3 / dims.w;
+    uint z = i_1 / dims.w;
     if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_3 - (z * dims.w));
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
     }
     uint y = z / dims.z;
     uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_3 - (z * dims.w));
+    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_1 - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk.inside;
+    chunk.index = _e19 ? index : 0u;
+    uint _e23 = chunk.index;
+    chunk.row = _e23 / rows.chunks;
+    uint _e27 = chunk.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk.index;
+    uint _e41 = chunk.row;
+    chunk.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk.first;
+    uint _e51 = chunk.first;
+    bool _e58 = chunk.inside;
+    chunk.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk.lanes;
+    chunk.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk;
     return _e70;
 }
 
@@ -127,13 +127,13 @@ uint position(
 
 float decode(
     uint word,
-    uint i_4,
+    uint i_2,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_4 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_2 & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -141,31 +141,64 @@ float decode(
 }
 
 uint word_of(
-    uint i_5,
+    uint i_3,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_5 : (i_5 >> 1u);
+    return (dtype_1 == F32_) ? i_3 : (i_3 >> 1u);
 }
 
 float a_at(
-    uint i_6,
+    uint i_4,
     device type_5 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_6, A_DTYPE);
+    uint _e3 = word_of(i_4, A_DTYPE);
     uint _e5 = a[_e3];
-    float _e7 = decode(_e5, i_6, A_DTYPE);
+    float _e7 = decode(_e5, i_4, A_DTYPE);
     return _e7;
 }
 
+float sum_of_squares(
+    Chunk chunk_1,
+    uint start,
+    uint stride,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum = 0.0;
+    uint i_5 = {};
+    i_5 = chunk_1.first + chunk_1.lane;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e19 = i_5;
+            i_5 = _e19 + chunk_1.lanes;
+        }
+        loop_init = false;
+        uint _e9 = i_5;
+        if (_e9 < chunk_1.last) {
+        } else {
+            break;
+        }
+        {
+            uint _e12 = i_5;
+            float _e15 = a_at(start + (_e12 * stride), a, _buffer_sizes);
+            float _e16 = sum;
+            sum = _e16 + (_e15 * _e15);
+        }
+    }
+    float _e22 = sum;
+    return _e22;
+}
+
 float b_at(
-    uint i_7,
+    uint i_6,
     device type_5 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_7, B_DTYPE);
+    uint _e3 = word_of(i_6, B_DTYPE);
     uint _e5 = b[_e3];
-    float _e7 = decode(_e5, i_7, B_DTYPE);
+    float _e7 = decode(_e5, i_6, B_DTYPE);
     return _e7;
 }
 
@@ -179,7 +212,7 @@ metal::float2 sum_pairs(
     threadgroup type_7& lane_sums
 ) {
     metal::float2 all = metal::float2(0.0);
-    uint i_8 = 0u;
+    uint i_7 = 0u;
     uint step = {};
     if (log2_lanes == 8u) {
         metal::float2 unnamed = metal::simd_sum(value);
@@ -189,14 +222,14 @@ metal::float2 sum_pairs(
             lane_sums.inner[_e10] = unnamed;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        bool loop_init = true;
+        bool loop_init_1 = true;
         while(true) {
-            if (!loop_init) {
-                uint _e27 = i_8;
-                i_8 = _e27 + 1u;
+            if (!loop_init_1) {
+                uint _e27 = i_7;
+                i_7 = _e27 + 1u;
             }
-            loop_init = false;
-            uint _e17 = i_8;
+            loop_init_1 = false;
+            uint _e17 = i_7;
             uint _e19 = all_subgroups;
             if (_e17 < _e19) {
             } else {
@@ -204,7 +237,7 @@ metal::float2 sum_pairs(
             }
             {
                 metal::float2 _e21 = all;
-                uint _e23 = i_8;
+                uint _e23 = i_7;
                 metal::float2 _e25 = lane_sums.inner[_e23];
                 all = _e21 + _e25;
             }
@@ -217,13 +250,13 @@ metal::float2 sum_pairs(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes = 1u << log2_lanes;
     step = lanes >> 1u;
-    bool loop_init_1 = true;
+    bool loop_init_2 = true;
     while(true) {
-        if (!loop_init_1) {
+        if (!loop_init_2) {
             uint _e55 = step;
             step = _e55 >> 1u;
         }
-        loop_init_1 = false;
+        loop_init_2 = false;
         uint _e38 = step;
         if (_e38 > 0u) {
         } else {
@@ -256,6 +289,52 @@ float sum_lanes(
 ) {
     metal::float2 _e5 = sum_pairs(lane_3, log2_lanes_1, metal::float2(value_1, 0.0), own_subgroup, all_subgroups, leads_subgroup, lane_sums);
     return _e5.x;
+}
+
+float row_squares(
+    Rows rows_1,
+    Chunk chunk_2,
+    uint start_1,
+    uint stride_1,
+    uint lane_4,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
+    device type_5 const& a,
+    device type_5 const& b,
+    threadgroup type_7& lane_sums,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum_1 = 0.0;
+    uint i_8 = {};
+    if (rows_1.chunks == 1u) {
+        float _e10 = sum_of_squares(chunk_2, start_1, stride_1, a, _buffer_sizes);
+        sum_1 = _e10;
+    } else {
+        i_8 = chunk_2.lane;
+        bool loop_init_3 = true;
+        while(true) {
+            if (!loop_init_3) {
+                uint _e24 = i_8;
+                i_8 = _e24 + chunk_2.lanes;
+            }
+            loop_init_3 = false;
+            uint _e13 = i_8;
+            if (_e13 < rows_1.chunks) {
+            } else {
+                break;
+            }
+            {
+                float _e16 = sum_1;
+                uint _e20 = i_8;
+                float _e22 = b_at((chunk_2.row * rows_1.chunks) + _e20, b, _buffer_sizes);
+                sum_1 = _e16 + _e22;
+            }
+        }
+    }
+    float _e28 = sum_1;
+    float _e29 = sum_lanes(lane_4, rows_1.log2_lanes, _e28, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    return _e29;
 }
 
 void put(
@@ -299,92 +378,45 @@ struct l2_normInput {
     uint own_subgroup = {};
     uint all_subgroups = {};
     bool leads_subgroup = {};
-    float sum = 0.0;
     uint i = {};
-    uint i_1 = {};
-    uint i_2 = {};
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
-    Rows rows_1 = params.rows;
+    Rows rows_2 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
+    Chunk _e10 = chunk_of(rows_2, _e9, lane);
     View _e13 = params.a;
     uint _e15 = position(_e13, _e10.at);
-    uint stride = params.a.strides.w;
-    if (rows_1.chunks == 1u) {
-        i = _e10.first + _e10.lane;
-        bool loop_init_2 = true;
-        while(true) {
-            if (!loop_init_2) {
-                uint _e40 = i;
-                i = _e40 + _e10.lanes;
-            }
-            loop_init_2 = false;
-            uint _e30 = i;
-            if (_e30 < _e10.last) {
-            } else {
-                break;
-            }
-            {
-                uint _e33 = i;
-                float _e36 = a_at(_e15 + (_e33 * stride), a, _buffer_sizes);
-                float _e37 = sum;
-                sum = _e37 + (_e36 * _e36);
-            }
-        }
-    } else {
-        i_1 = _e10.lane;
-        bool loop_init_3 = true;
-        while(true) {
-            if (!loop_init_3) {
-                uint _e56 = i_1;
-                i_1 = _e56 + _e10.lanes;
-            }
-            loop_init_3 = false;
-            uint _e45 = i_1;
-            if (_e45 < rows_1.chunks) {
-            } else {
-                break;
-            }
-            {
-                float _e48 = sum;
-                uint _e52 = i_1;
-                float _e54 = b_at((_e10.row * rows_1.chunks) + _e52, b, _buffer_sizes);
-                sum = _e48 + _e54;
-            }
-        }
-    }
-    float _e60 = sum;
-    float _e61 = sum_lanes(lane, rows_1.log2_lanes, _e60, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
-    float _e65 = params.eps;
-    float factor = 1.0 / metal::max(metal::sqrt(_e61), _e65);
-    View _e71 = params.out;
-    uint _e73 = position(_e71, _e10.at);
+    uint stride_2 = params.a.strides.w;
+    float _e21 = row_squares(rows_2, _e10, _e15, stride_2, lane, own_subgroup, all_subgroups, leads_subgroup, a, b, lane_sums, _buffer_sizes);
+    float _e25 = params.eps;
+    float factor = 1.0 / metal::max(metal::sqrt(_e21), _e25);
+    View _e31 = params.out;
+    uint _e33 = position(_e31, _e10.at);
     uint step_1 = params.out.strides.w;
-    i_2 = _e10.first + (_e10.lane * PER);
+    i = _e10.first + (_e10.lane * PER);
     bool loop_init_4 = true;
     while(true) {
         if (!loop_init_4) {
-            uint _e109 = i_2;
-            i_2 = _e109 + (_e10.lanes * PER);
+            uint _e69 = i;
+            i = _e69 + (_e10.lanes * PER);
         }
         loop_init_4 = false;
-        uint _e85 = i_2;
-        if (_e85 < _e10.last) {
+        uint _e45 = i;
+        if (_e45 < _e10.last) {
         } else {
             break;
         }
         {
-            uint _e88 = i_2;
-            float _e91 = a_at(_e15 + (_e88 * stride), a, _buffer_sizes);
-            float y_1 = _e91 * factor;
+            uint _e48 = i;
+            float _e51 = a_at(_e15 + (_e48 * stride_2), a, _buffer_sizes);
+            float y_1 = _e51 * factor;
             if (true) {
-                uint _e97 = i_2;
-                put(_e73 + (_e97 * step_1), y_1, out, _buffer_sizes);
+                uint _e57 = i;
+                put(_e33 + (_e57 * step_1), y_1, out, _buffer_sizes);
             } else {
-                uint _e100 = i_2;
-                uint _e102 = i_2;
-                float _e107 = a_at(_e15 + ((_e102 + 1u) * stride), a, _buffer_sizes);
-                put_pair(_e73 + _e100, y_1, _e107 * factor, out, _buffer_sizes);
+                uint _e60 = i;
+                uint _e62 = i;
+                float _e67 = a_at(_e15 + ((_e62 + 1u) * stride_2), a, _buffer_sizes);
+                put_pair(_e33 + _e60, y_1, _e67 * factor, out, _buffer_sizes);
             }
         }
     }

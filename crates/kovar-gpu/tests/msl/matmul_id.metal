@@ -15,7 +15,7 @@ struct _mslBufferSizes {
 struct type_1 {
     uint inner[320];
 };
-struct Lines {
+struct FourRows {
     metal::uint4 bases;
     uint count;
     char _pad2[12];
@@ -47,7 +47,7 @@ struct Share {
     bool any;
     bool is_b;
     char _pad2[2];
-    uint line;
+    uint row;
     uint k;
 };
 typedef int type_11[1];
@@ -134,7 +134,7 @@ Bases bases_of_pair(
     return Bases {_e15, _e19 + (own * _e24), 0u, _e31};
 }
 
-uint line_at(
+uint row_at(
     uint i_1,
     uint rows,
     threadgroup type_1& pairs,
@@ -146,18 +146,18 @@ uint line_at(
     return _e9.a;
 }
 
-Lines lines_at(
+FourRows four_rows(
     uint i_2,
     uint rows_1,
     threadgroup type_1& pairs,
     constant Params& params
 ) {
-    uint _e2 = line_at(i_2, rows_1, pairs, params);
-    uint _e5 = line_at(i_2 + 1u, rows_1, pairs, params);
-    uint _e8 = line_at(i_2 + 2u, rows_1, pairs, params);
-    uint _e11 = line_at(i_2 + 3u, rows_1, pairs, params);
-    metal::uint4 bases_1 = metal::uint4(_e2, _e5, _e8, _e11);
-    return Lines {bases_1, (i_2 < rows_1) ? (rows_1 - i_2) : 0u};
+    uint _e2 = row_at(i_2, rows_1, pairs, params);
+    uint _e5 = row_at(i_2 + 1u, rows_1, pairs, params);
+    uint _e8 = row_at(i_2 + 2u, rows_1, pairs, params);
+    uint _e11 = row_at(i_2 + 3u, rows_1, pairs, params);
+    metal::uint4 bases_2 = metal::uint4(_e2, _e5, _e8, _e11);
+    return FourRows {bases_2, (i_2 < rows_1) ? (rows_1 - i_2) : 0u};
 }
 
 float eight_bits(
@@ -245,8 +245,15 @@ float a_element(
     return _e7;
 }
 
-float a_term_at(
-    Lines lines,
+uint a_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.y;
+    return _e3;
+}
+
+float a_element_at(
+    FourRows four,
     uint i_8,
     uint k_1,
     constant Params& params,
@@ -254,7 +261,7 @@ float a_term_at(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local_3 = {};
-    if (!((i_8 >= lines.count))) {
+    if (!((i_8 >= four.count))) {
         uint _e11 = params.size.z;
         local_3 = k_1 >= _e11;
     } else {
@@ -264,37 +271,44 @@ float a_term_at(
     if (_e14) {
         return 0.0;
     }
-    uint _e21 = params.steps.y;
-    float _e24 = a_element(lines.bases[i_8] + (k_1 * _e21), a_2, _buffer_sizes);
-    return _e24;
+    uint _e18 = a_k_stride(params);
+    float _e21 = a_element(four.bases[i_8] + (k_1 * _e18), a_2, _buffer_sizes);
+    return _e21;
 }
 
-metal::float4 a_terms_at(
-    Lines lines_1,
+metal::float4 a_column_at(
+    FourRows four_1,
     uint k_2,
     constant Params& params,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = a_term_at(lines_1, 0u, k_2, params, a_2, _buffer_sizes);
-    float _e5 = a_term_at(lines_1, 1u, k_2, params, a_2, _buffer_sizes);
-    float _e7 = a_term_at(lines_1, 2u, k_2, params, a_2, _buffer_sizes);
-    float _e9 = a_term_at(lines_1, 3u, k_2, params, a_2, _buffer_sizes);
+    float _e3 = a_element_at(four_1, 0u, k_2, params, a_2, _buffer_sizes);
+    float _e5 = a_element_at(four_1, 1u, k_2, params, a_2, _buffer_sizes);
+    float _e7 = a_element_at(four_1, 2u, k_2, params, a_2, _buffer_sizes);
+    float _e9 = a_element_at(four_1, 3u, k_2, params, a_2, _buffer_sizes);
     return metal::float4(_e3, _e5, _e7, _e9);
 }
 
-metal::float4x4 lines_block(
-    Lines lines_2,
+metal::float4x4 rows_block(
+    FourRows four_2,
     uint k_3,
     constant Params& params,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e2 = a_terms_at(lines_2, k_3, params, a_2, _buffer_sizes);
-    metal::float4 _e5 = a_terms_at(lines_2, k_3 + 1u, params, a_2, _buffer_sizes);
-    metal::float4 _e8 = a_terms_at(lines_2, k_3 + 2u, params, a_2, _buffer_sizes);
-    metal::float4 _e11 = a_terms_at(lines_2, k_3 + 3u, params, a_2, _buffer_sizes);
+    metal::float4 _e2 = a_column_at(four_2, k_3, params, a_2, _buffer_sizes);
+    metal::float4 _e5 = a_column_at(four_2, k_3 + 1u, params, a_2, _buffer_sizes);
+    metal::float4 _e8 = a_column_at(four_2, k_3 + 2u, params, a_2, _buffer_sizes);
+    metal::float4 _e11 = a_column_at(four_2, k_3 + 3u, params, a_2, _buffer_sizes);
     return metal::float4x4(_e2, _e5, _e8, _e11);
+}
+
+uint b_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.y;
+    return _e3;
 }
 
 float b_element(
@@ -308,65 +322,79 @@ float b_element(
     return _e7;
 }
 
-float b_term(
+uint b_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.z;
+    return _e3;
+}
+
+uint b_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.w;
+    return _e3;
+}
+
+float b_or_zero(
     uint base,
-    uint line,
+    uint row,
     uint k_4,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local_4 = {};
-    uint _e6 = params.size.y;
-    if (!((line >= _e6))) {
-        uint _e14 = params.size.z;
-        local_4 = k_4 >= _e14;
+    uint _e3 = b_rows(params);
+    if (!((row >= _e3))) {
+        uint _e11 = params.size.z;
+        local_4 = k_4 >= _e11;
     } else {
         local_4 = true;
     }
-    bool _e17 = local_4;
-    if (_e17) {
+    bool _e14 = local_4;
+    if (_e14) {
         return 0.0;
     }
-    uint _e22 = params.steps.z;
-    uint _e28 = params.steps.w;
-    float _e31 = b_element((base + (line * _e22)) + (k_4 * _e28), b_2, _buffer_sizes);
-    return _e31;
+    uint _e16 = b_row_stride(params);
+    uint _e19 = b_k_stride(params);
+    float _e22 = b_element((base + (row * _e16)) + (k_4 * _e19), b_2, _buffer_sizes);
+    return _e22;
 }
 
-metal::float4 b_lines(
+metal::float4 b_column(
     uint base_1,
-    uint line_1,
+    uint row_1,
     uint k_5,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = b_term(base_1, line_1, k_5, params, b_2, _buffer_sizes);
-    float _e6 = b_term(base_1, line_1 + 1u, k_5, params, b_2, _buffer_sizes);
-    float _e9 = b_term(base_1, line_1 + 2u, k_5, params, b_2, _buffer_sizes);
-    float _e12 = b_term(base_1, line_1 + 3u, k_5, params, b_2, _buffer_sizes);
+    float _e3 = b_or_zero(base_1, row_1, k_5, params, b_2, _buffer_sizes);
+    float _e6 = b_or_zero(base_1, row_1 + 1u, k_5, params, b_2, _buffer_sizes);
+    float _e9 = b_or_zero(base_1, row_1 + 2u, k_5, params, b_2, _buffer_sizes);
+    float _e12 = b_or_zero(base_1, row_1 + 3u, k_5, params, b_2, _buffer_sizes);
     return metal::float4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 b_block(
     uint base_2,
-    uint line_2,
+    uint row_2,
     uint k_6,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = b_lines(base_2, line_2, k_6, params, b_2, _buffer_sizes);
-    metal::float4 _e6 = b_lines(base_2, line_2, k_6 + 1u, params, b_2, _buffer_sizes);
-    metal::float4 _e9 = b_lines(base_2, line_2, k_6 + 2u, params, b_2, _buffer_sizes);
-    metal::float4 _e12 = b_lines(base_2, line_2, k_6 + 3u, params, b_2, _buffer_sizes);
+    metal::float4 _e3 = b_column(base_2, row_2, k_6, params, b_2, _buffer_sizes);
+    metal::float4 _e6 = b_column(base_2, row_2, k_6 + 1u, params, b_2, _buffer_sizes);
+    metal::float4 _e9 = b_column(base_2, row_2, k_6 + 2u, params, b_2, _buffer_sizes);
+    metal::float4 _e12 = b_column(base_2, row_2, k_6 + 3u, params, b_2, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 load(
     uint base_3,
-    Lines lines_3,
+    FourRows four_3,
     uint column,
     Share share,
     uint k_7,
@@ -379,10 +407,10 @@ metal::float4x4 load(
         return metal::float4x4 {};
     }
     if (share.is_b) {
-        metal::float4x4 _e13 = b_block(base_3, column + share.line, k_7 + share.k, params, b_2, _buffer_sizes);
+        metal::float4x4 _e13 = b_block(base_3, column + share.row, k_7 + share.k, params, b_2, _buffer_sizes);
         return _e13;
     }
-    metal::float4x4 _e16 = lines_block(lines_3, k_7 + share.k, params, a_2, _buffer_sizes);
+    metal::float4x4 _e16 = rows_block(four_3, k_7 + share.k, params, a_2, _buffer_sizes);
     return _e16;
 }
 
@@ -409,7 +437,7 @@ void put(
 
 void finish(
     Bases bases,
-    uint row,
+    uint row_3,
     uint column_1,
     float sum,
     constant Params& params,
@@ -420,7 +448,7 @@ void finish(
     bool local_5 = {};
     float y = {};
     uint _e7 = params.size.x;
-    if (!((row >= _e7))) {
+    if (!((row_3 >= _e7))) {
         uint _e15 = params.size.y;
         local_5 = column_1 >= _e15;
     } else {
@@ -435,7 +463,7 @@ void finish(
     if (false) {
         uint _e33 = params.places.x;
         uint _e39 = params.places.y;
-        uint place = (bases.c + (row * _e33)) + (column_1 * _e39);
+        uint place = (bases.c + (row_3 * _e33)) + (column_1 * _e39);
         float _e45 = params.factors.y;
         float _e46 = c_at(place, c, _buffer_sizes);
         float _e47 = y;
@@ -444,31 +472,45 @@ void finish(
     uint _e53 = params.places.z;
     uint _e59 = params.places.w;
     float _e62 = y;
-    put((bases.out + (row * _e53)) + (column_1 * _e59), _e62, out, _buffer_sizes);
+    put((bases.out + (row_3 * _e53)) + (column_1 * _e59), _e62, out, _buffer_sizes);
+    return;
+}
+
+void finish_four(
+    Bases bases_1,
+    uint row_4,
+    uint column_2,
+    metal::float4 sums_1,
+    constant Params& params,
+    device type_6 const& c,
+    device type_6& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    finish(bases_1, row_4, column_2, sums_1.x, params, c, out, _buffer_sizes);
+    finish(bases_1, row_4, column_2 + 1u, sums_1.y, params, c, out, _buffer_sizes);
+    finish(bases_1, row_4, column_2 + 2u, sums_1.z, params, c, out, _buffer_sizes);
+    finish(bases_1, row_4, column_2 + 3u, sums_1.w, params, c, out, _buffer_sizes);
     return;
 }
 
 void finish_row(
-    uint row_1,
+    uint row_5,
     uint rows_2,
-    uint column_2,
-    metal::float4 sums_1,
+    uint column_3,
+    metal::float4 sums_2,
     threadgroup type_1& pairs,
     constant Params& params,
     device type_6 const& c,
     device type_6& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    if (row_1 >= rows_2) {
+    if (row_5 >= rows_2) {
         return;
     }
-    uint _e7 = pairs.inner[row_1];
+    uint _e7 = pairs.inner[row_5];
     uint _e8 = experts(params);
     Bases _e9 = bases_of_pair(_e7, _e8, params);
-    finish(_e9, 0u, column_2, sums_1.x, params, c, out, _buffer_sizes);
-    finish(_e9, 0u, column_2 + 1u, sums_1.y, params, c, out, _buffer_sizes);
-    finish(_e9, 0u, column_2 + 2u, sums_1.z, params, c, out, _buffer_sizes);
-    finish(_e9, 0u, column_2 + 3u, sums_1.w, params, c, out, _buffer_sizes);
+    finish_four(_e9, 0u, column_3, sums_2, params, c, out, _buffer_sizes);
     return;
 }
 
@@ -491,6 +533,22 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
+Share share_of(
+    uint i_12,
+    uint row_quads,
+    uint k_quads,
+    bool a_k_major,
+    bool b_k_major
+) {
+    uint blocks = row_quads * k_quads;
+    bool is_b = i_12 >= blocks;
+    uint block_2 = is_b ? (i_12 - blocks) : i_12;
+    if (is_b ? b_k_major : a_k_major) {
+        return Share {i_12 < (2u * blocks), is_b, {}, (block_2 / k_quads) * 4u, (block_2 % k_quads) * 4u};
+    }
+    return Share {i_12 < (2u * blocks), is_b, {}, (block_2 % row_quads) * 4u, (block_2 / row_quads) * 4u};
+}
+
 uint tile_depth(
 ) {
     return 16u;
@@ -498,17 +556,12 @@ uint tile_depth(
 
 Share tile_share(
     uint lane_1,
-    bool a_along_k,
-    bool b_along_k
+    bool a_k_major_1,
+    bool b_k_major_1
 ) {
-    bool is_b = lane_1 >= 64u;
-    uint i_12 = is_b ? (lane_1 - 64u) : lane_1;
-    uint _e10 = tile_depth();
-    uint quads = _e10 / 4u;
-    if (is_b ? b_along_k : a_along_k) {
-        return Share {i_12 < 64u, is_b, {}, (i_12 / quads) * 4u, (i_12 % quads) * 4u};
-    }
-    return Share {i_12 < 64u, is_b, {}, (i_12 % 16u) * 4u, (i_12 / 16u) * 4u};
+    uint _e7 = tile_depth();
+    Share _e10 = share_of(lane_1, 16u, _e7 / 4u, a_k_major_1, b_k_major_1);
+    return _e10;
 }
 
 uint expert_of(
@@ -535,10 +588,10 @@ uint expert_of(
 }
 
 uint tile_place(
-    uint group,
+    uint quad_,
     uint k_8
 ) {
-    return ((k_8 * 16u) * TILE_GROUPS) + (group ^ (((k_8 >> 2u) & 3u) << 1u));
+    return ((k_8 * 16u) * TILE_GROUPS) + (quad_ ^ (((k_8 >> 2u) & 3u) << 1u));
 }
 
 void tile_stage(
@@ -550,7 +603,7 @@ void tile_stage(
     if (!(share_1.any)) {
         return;
     }
-    uint _e8 = tile_place(share_1.line / 4u, share_1.k);
+    uint _e8 = tile_place(share_1.row / 4u, share_1.k);
     if (share_1.is_b) {
         tile_b.inner[_e8] = block_1[0];
         tile_b.inner[_e8 + 16u] = block_1[1];
@@ -567,15 +620,15 @@ void tile_stage(
 }
 
 Block hot_block(
-    Block sums_2,
+    Block sums_3,
     metal::float4 a,
     metal::float4 b
 ) {
-    return Block {metal::fma(metal::float4(a.x), b, sums_2.r0_), metal::fma(metal::float4(a.y), b, sums_2.r1_), metal::fma(metal::float4(a.z), b, sums_2.r2_), metal::fma(metal::float4(a.w), b, sums_2.r3_)};
+    return Block {metal::fma(metal::float4(a.x), b, sums_3.r0_), metal::fma(metal::float4(a.y), b, sums_3.r1_), metal::fma(metal::float4(a.z), b, sums_3.r2_), metal::fma(metal::float4(a.w), b, sums_3.r3_)};
 }
 
-Sums hot_term(
-    Sums sums_3,
+Sums hot_k(
+    Sums sums_4,
     uint a_1,
     uint b_1,
     threadgroup type_12& tile_b,
@@ -584,25 +637,25 @@ Sums hot_term(
     Sums next = {};
     metal::float4 a_near = tile_a.inner[a_1];
     metal::float4 b_near = tile_b.inner[b_1];
-    next = sums_3;
-    Block _e12 = hot_block(sums_3.near, a_near, b_near);
+    next = sums_4;
+    Block _e12 = hot_block(sums_4.near, a_near, b_near);
     next.near = _e12;
     if (false) {
         metal::float4 a_far = tile_a.inner[a_1 + 16u];
         metal::float4 b_far = tile_b.inner[b_1 + 16u];
-        Block _e29 = hot_block(sums_3.right, a_near, b_far);
+        Block _e29 = hot_block(sums_4.right, a_near, b_far);
         next.right = _e29;
-        Block _e32 = hot_block(sums_3.below, a_far, b_near);
+        Block _e32 = hot_block(sums_4.below, a_far, b_near);
         next.below = _e32;
-        Block _e35 = hot_block(sums_3.far, a_far, b_far);
+        Block _e35 = hot_block(sums_4.far, a_far, b_far);
         next.far = _e35;
     }
     Sums _e36 = next;
     return _e36;
 }
 
-Sums hot_terms(
-    Sums sums_4,
+Sums hot_four_k(
+    Sums sums_5,
     uint lane_2,
     uint k_9,
     threadgroup type_12& tile_b,
@@ -611,28 +664,28 @@ Sums hot_terms(
     Sums next_1 = {};
     uint _e9 = tile_place(lane_2 >> 4u, k_9);
     uint _e12 = tile_place(lane_2 & 15u, k_9);
-    Sums _e13 = hot_term(sums_4, _e9, _e12, tile_b, tile_a);
+    Sums _e13 = hot_k(sums_5, _e9, _e12, tile_b, tile_a);
     next_1 = _e13;
     Sums _e15 = next_1;
-    Sums _e18 = hot_term(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
+    Sums _e18 = hot_k(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
     next_1 = _e18;
     Sums _e19 = next_1;
-    Sums _e26 = hot_term(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
+    Sums _e26 = hot_k(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
     next_1 = _e26;
     Sums _e27 = next_1;
-    Sums _e34 = hot_term(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
+    Sums _e34 = hot_k(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
     return _e34;
 }
 
 Sums tile_multiply(
-    Sums sums_5,
+    Sums sums_6,
     uint lane_3,
     threadgroup type_12& tile_b,
     threadgroup type_12& tile_a
 ) {
     Sums next_2 = {};
     uint k_10 = 0u;
-    next_2 = sums_5;
+    next_2 = sums_6;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
@@ -649,7 +702,7 @@ Sums tile_multiply(
         {
             Sums _e8 = next_2;
             uint _e9 = k_10;
-            Sums _e10 = hot_terms(_e8, lane_3, _e9, tile_b, tile_a);
+            Sums _e10 = hot_four_k(_e8, lane_3, _e9, tile_b, tile_a);
             next_2 = _e10;
         }
     }
@@ -695,7 +748,7 @@ struct matmul_idInput {
     if (_e20 >= (columns * served)) {
         return;
     }
-    uint column_3 = (_e20 % columns) * _e3;
+    uint column_4 = (_e20 % columns) * _e3;
     uint own_1 = _e20 / columns;
     uint _e26 = experts(params);
     uint _e27 = first_expert(params);
@@ -703,138 +756,138 @@ struct matmul_idInput {
     uint expert_1 = (own_1 < _e29) ? (_e27 + own_1) : _e26;
     uint _e36 = params.size.z;
     uint _e37 = own_experts(params);
-    uint terms = (own_1 < _e37) ? _e36 : 0u;
+    uint depth = (own_1 < _e37) ? _e36 : 0u;
     Bases _e41 = bases_of_pair(0u, expert_1, params);
     uint base_4 = _e41.b;
     uint _e46 = params.batch.z;
     uint _e50 = params.batch.w;
     uint all = _e46 * _e50;
-    uint _e55 = params.steps.y;
-    uint _e61 = params.steps.w;
-    Share _e64 = tile_share(lane, _e55 == 1u, _e61 == 1u);
+    uint _e52 = a_k_stride(params);
+    uint _e55 = b_k_stride(params);
+    Share _e58 = tile_share(lane, _e52 == 1u, _e55 == 1u);
     while(true) {
-        uint _e69 = kept;
-        if (!((_e69 > 0u))) {
-            uint _e75 = searched;
-            local = _e75 < all;
+        uint _e63 = kept;
+        if (!((_e63 > 0u))) {
+            uint _e69 = searched;
+            local = _e69 < all;
         } else {
             local = true;
         }
-        bool _e78 = local;
-        if (_e78) {
+        bool _e72 = local;
+        if (_e72) {
         } else {
             break;
         }
         {
             while(true) {
-                uint _e79 = kept;
-                if (_e79 < _e3) {
-                    uint _e83 = searched;
-                    local_1 = _e83 < all;
+                uint _e73 = kept;
+                if (_e73 < _e3) {
+                    uint _e77 = searched;
+                    local_1 = _e77 < all;
                 } else {
                     local_1 = false;
                 }
-                bool _e86 = local_1;
-                if (_e86) {
+                bool _e80 = local_1;
+                if (_e80) {
                 } else {
                     break;
                 }
                 {
                     if (lane == 0u) {
-                        uint _e90 = kept;
-                        metal::atomic_store_explicit(&found, _e90, metal::memory_order_relaxed);
+                        uint _e84 = kept;
+                        metal::atomic_store_explicit(&found, _e84, metal::memory_order_relaxed);
                     }
                     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                    uint _e91 = searched;
-                    uint pair_2 = _e91 + lane;
+                    uint _e85 = searched;
+                    uint pair_2 = _e85 + lane;
                     if (pair_2 < all) {
-                        uint _e96 = expert_of(pair_2, params, ids, _buffer_sizes);
-                        local_2 = _e96 == expert_1;
+                        uint _e90 = expert_of(pair_2, params, ids, _buffer_sizes);
+                        local_2 = _e90 == expert_1;
                     } else {
                         local_2 = false;
                     }
-                    bool _e99 = local_2;
-                    if (_e99) {
-                        uint _e103 = metal::atomic_fetch_add_explicit(&found, 1u, metal::memory_order_relaxed);
-                        pairs.inner[_e103] = pair_2;
+                    bool _e93 = local_2;
+                    if (_e93) {
+                        uint _e97 = metal::atomic_fetch_add_explicit(&found, 1u, metal::memory_order_relaxed);
+                        pairs.inner[_e97] = pair_2;
                     }
                     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
                     if (lane == 0u) {
-                        uint _e109 = metal::atomic_load_explicit(&found, metal::memory_order_relaxed);
-                        found_now = _e109;
+                        uint _e103 = metal::atomic_load_explicit(&found, metal::memory_order_relaxed);
+                        found_now = _e103;
                     }
                     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
                     uint unnamed = found_now;
                     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
                     kept = unnamed;
-                    uint _e112 = searched;
-                    searched = _e112 + TILE_INVOCATIONS;
+                    uint _e106 = searched;
+                    searched = _e106 + TILE_INVOCATIONS;
                 }
             }
-            uint _e115 = kept;
-            if (_e115 > 0u) {
-                uint _e118 = kept;
-                uint rows_3 = metal::min(_e118, _e3);
-                Lines _e121 = lines_at(_e64.line, rows_3, pairs, params);
+            uint _e109 = kept;
+            if (_e109 > 0u) {
+                uint _e112 = kept;
+                uint rows_3 = metal::min(_e112, _e3);
+                FourRows _e115 = four_rows(_e58.row, rows_3, pairs, params);
                 sums = Sums {};
                 block = metal::float4x4 {};
-                if (terms > 0u) {
-                    metal::float4x4 _e129 = load(base_4, _e121, column_3, _e64, 0u, params, a_2, b_2, _buffer_sizes);
-                    block = _e129;
+                if (depth > 0u) {
+                    metal::float4x4 _e123 = load(base_4, _e115, column_4, _e58, 0u, params, a_2, b_2, _buffer_sizes);
+                    block = _e123;
                 }
                 k = 0u;
                 bool loop_init_1 = true;
                 while(true) {
                     if (!loop_init_1) {
-                        uint _e141 = k;
-                        uint _e142 = tile_depth();
-                        k = _e141 + _e142;
+                        uint _e135 = k;
+                        uint _e136 = tile_depth();
+                        k = _e135 + _e136;
                     }
                     loop_init_1 = false;
-                    uint _e132 = k;
-                    if (_e132 < terms) {
+                    uint _e126 = k;
+                    if (_e126 < depth) {
                     } else {
                         break;
                     }
                     {
                         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                        metal::float4x4 _e134 = block;
-                        tile_stage(_e64, _e134, tile_b, tile_a);
+                        metal::float4x4 _e128 = block;
+                        tile_stage(_e58, _e128, tile_b, tile_a);
                         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                        uint _e135 = k;
-                        uint _e136 = tile_depth();
-                        metal::float4x4 _e138 = load(base_4, _e121, column_3, _e64, _e135 + _e136, params, a_2, b_2, _buffer_sizes);
-                        block = _e138;
-                        Sums _e139 = sums;
-                        Sums _e140 = tile_multiply(_e139, lane, tile_b, tile_a);
-                        sums = _e140;
+                        uint _e129 = k;
+                        uint _e130 = tile_depth();
+                        metal::float4x4 _e132 = load(base_4, _e115, column_4, _e58, _e129 + _e130, params, a_2, b_2, _buffer_sizes);
+                        block = _e132;
+                        Sums _e133 = sums;
+                        Sums _e134 = tile_multiply(_e133, lane, tile_b, tile_a);
+                        sums = _e134;
                     }
                 }
-                uint row_2 = (lane >> 4u) * 4u;
-                uint first = column_3 + ((lane & 15u) * 4u);
-                metal::float4 _e155 = sums.near.r0_;
-                finish_row(row_2, rows_3, first, _e155, pairs, params, c, out, _buffer_sizes);
-                metal::float4 _e160 = sums.near.r1_;
-                finish_row(row_2 + 1u, rows_3, first, _e160, pairs, params, c, out, _buffer_sizes);
-                metal::float4 _e165 = sums.near.r2_;
-                finish_row(row_2 + 2u, rows_3, first, _e165, pairs, params, c, out, _buffer_sizes);
-                metal::float4 _e170 = sums.near.r3_;
-                finish_row(row_2 + 3u, rows_3, first, _e170, pairs, params, c, out, _buffer_sizes);
+                uint row_6 = (lane >> 4u) * 4u;
+                uint first = column_4 + ((lane & 15u) * 4u);
+                metal::float4 _e149 = sums.near.r0_;
+                finish_row(row_6, rows_3, first, _e149, pairs, params, c, out, _buffer_sizes);
+                metal::float4 _e154 = sums.near.r1_;
+                finish_row(row_6 + 1u, rows_3, first, _e154, pairs, params, c, out, _buffer_sizes);
+                metal::float4 _e159 = sums.near.r2_;
+                finish_row(row_6 + 2u, rows_3, first, _e159, pairs, params, c, out, _buffer_sizes);
+                metal::float4 _e164 = sums.near.r3_;
+                finish_row(row_6 + 3u, rows_3, first, _e164, pairs, params, c, out, _buffer_sizes);
                 moved = 0u;
-                uint _e174 = kept;
-                if ((lane + rows_3) < _e174) {
-                    uint _e179 = pairs.inner[lane + rows_3];
-                    moved = _e179;
+                uint _e168 = kept;
+                if ((lane + rows_3) < _e168) {
+                    uint _e173 = pairs.inner[lane + rows_3];
+                    moved = _e173;
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                uint _e181 = kept;
-                if ((lane + rows_3) < _e181) {
-                    uint _e185 = moved;
-                    pairs.inner[lane] = _e185;
+                uint _e175 = kept;
+                if ((lane + rows_3) < _e175) {
+                    uint _e179 = moved;
+                    pairs.inner[lane] = _e179;
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                uint _e186 = kept;
-                kept = _e186 - rows_3;
+                uint _e180 = kept;
+                kept = _e180 - rows_3;
             }
         }
     }

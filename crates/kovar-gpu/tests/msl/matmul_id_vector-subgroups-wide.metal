@@ -5,11 +5,11 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size1;
-    uint size2;
-    uint size3;
+    uint size4;
     uint size5;
     uint size6;
+    uint size8;
+    uint size9;
 };
 
 struct View {
@@ -28,12 +28,6 @@ struct Params {
     metal::uint4 places;
     metal::float4 factors;
 };
-struct Member {
-    uint id;
-    uint count;
-    bool first;
-    char _pad3[3];
-};
 typedef int type_7[1];
 struct Bases {
     uint a;
@@ -41,7 +35,7 @@ struct Bases {
     uint c;
     uint out;
 };
-struct Lines {
+struct RowSums {
     metal::float4 r0_;
     metal::float4 r1_;
     metal::float4 r2_;
@@ -66,16 +60,36 @@ constant uint BF16_ = 2u;
 constant uint VECTOR_WORKGROUP = 128u;
 constant uint B_DTYPE = 0u;
 constant uint A_DTYPE = 0u;
-constant uint LINES = 1u;
+constant uint ROWS = 1u;
 constant uint PARTIALS = 128u;
 constant uint ADDEND = 0u;
 constant uint C_DTYPE = 0u;
 
-uint flat_workgroup(
-    metal::uint3 id,
-    metal::uint3 count
+void enter_subgroups(
+    uint id,
+    uint count,
+    uint invocation_1,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup
 ) {
-    return (id.y * count.x) + id.x;
+    own_subgroup = id;
+    all_subgroups = count;
+    leads_subgroup = invocation_1 == 0u;
+    return;
+}
+
+uint flat_workgroup(
+    metal::uint3 id_1,
+    metal::uint3 count_1
+) {
+    return (id_1.y * count_1.x) + id_1.x;
+}
+
+uint count_of(
+    metal::uint4 dims
+) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
 }
 
 uint position(
@@ -88,18 +102,18 @@ uint position(
 
 metal::uint4 unravel(
     uint i,
-    metal::uint4 dims
+    metal::uint4 dims_1
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i);
     }
-    uint z = i / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i - (z * dims.w));
+    uint z = i / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i - (z * dims_1.w));
     }
-    uint y_1 = z / dims.z;
-    uint x = y_1 / dims.y;
-    return metal::uint4(x, y_1 - (x * dims.y), z - (y_1 * dims.z), i - (z * dims.w));
+    uint y_1 = z / dims_1.z;
+    uint x = y_1 / dims_1.y;
+    return metal::uint4(x, y_1 - (x * dims_1.y), z - (y_1 * dims_1.z), i - (z * dims_1.w));
 }
 
 uint experts(
@@ -120,16 +134,16 @@ uint expert_of(
     metal::uint4 _e7 = params.batch;
     metal::uint4 _e8 = unravel(pair, _e7);
     uint _e9 = position(_e4, _e8);
-    int id_1 = ids[_e9];
+    int id_2 = ids[_e9];
     uint _e12 = experts(params);
-    if (id_1 >= 0) {
+    if (id_2 >= 0) {
         uint _e19 = experts(params);
-        local_3 = static_cast<uint>(id_1) < _e19;
+        local_3 = static_cast<uint>(id_2) < _e19;
     } else {
         local_3 = false;
     }
     bool _e22 = local_3;
-    return _e22 ? static_cast<uint>(id_1) : _e12;
+    return _e22 ? static_cast<uint>(id_2) : _e12;
 }
 
 uint first_expert(
@@ -163,6 +177,20 @@ Bases bases_of_pair(
     View _e30 = params.out;
     uint _e31 = position(_e30, _e5);
     return Bases {_e15, _e19 + (own * _e24), 0u, _e31};
+}
+
+uint b_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.y;
+    return _e3;
+}
+
+uint b_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.z;
+    return _e3;
 }
 
 float eight_bits(
@@ -239,18 +267,18 @@ metal::float4 b_four(
 
 Eight b_eight(
     uint base,
-    uint line,
+    uint row,
     uint k,
     constant Params& params,
     device type_8 const& b_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e6 = params.size.y;
-    uint _e13 = params.steps.z;
-    uint i_10 = (base + (metal::min(line, _e6 - 1u) * _e13)) + k;
-    metal::float4 _e17 = b_four(i_10, b_1, _buffer_sizes);
-    metal::float4 _e20 = b_four(i_10 + 4u, b_1, _buffer_sizes);
-    return Eight {_e17, _e20};
+    uint _e3 = b_rows(params);
+    uint _e7 = b_row_stride(params);
+    uint i_10 = (base + (metal::min(row, _e3 - 1u) * _e7)) + k;
+    metal::float4 _e11 = b_four(i_10, b_1, _buffer_sizes);
+    metal::float4 _e14 = b_four(i_10 + 4u, b_1, _buffer_sizes);
+    return Eight {_e11, _e14};
 }
 
 float hot_dot(
@@ -258,11 +286,11 @@ float hot_dot(
     Eight b,
     float sum
 ) {
-    metal::float4 terms_2 = metal::fma(a.high, b.high, a.low * b.low);
-    return sum + ((terms_2.x + terms_2.y) + (terms_2.z + terms_2.w));
+    metal::float4 products = metal::fma(a.high, b.high, a.low * b.low);
+    return sum + ((products.x + products.y) + (products.z + products.w));
 }
 
-metal::float4 hot_line(
+metal::float4 hot_row(
     Eight a_1,
     Eight b0_,
     Eight b1_,
@@ -275,6 +303,20 @@ metal::float4 hot_line(
     float _e11 = hot_dot(a_1, b2_, sums.z);
     float _e13 = hot_dot(a_1, b3_, sums.w);
     return metal::float4(_e7, _e9, _e11, _e13);
+}
+
+uint a_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.x;
+    return _e3;
+}
+
+uint a_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.x;
+    return _e3;
 }
 
 metal::float4 a_four(
@@ -290,83 +332,84 @@ metal::float4 a_four(
 
 Eight a_eight(
     uint base_1,
-    uint line_1,
+    uint row_1,
     uint k_1,
     constant Params& params,
     device type_8 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e6 = params.size.x;
-    uint _e13 = params.steps.x;
-    uint i_11 = (base_1 + (metal::min(line_1, _e6 - 1u) * _e13)) + k_1;
-    metal::float4 _e17 = a_four(i_11, a_2, _buffer_sizes);
-    metal::float4 _e20 = a_four(i_11 + 4u, a_2, _buffer_sizes);
-    return Eight {_e17, _e20};
+    uint _e3 = a_rows(params);
+    uint _e7 = a_row_stride(params);
+    uint i_11 = (base_1 + (metal::min(row_1, _e3 - 1u) * _e7)) + k_1;
+    metal::float4 _e11 = a_four(i_11, a_2, _buffer_sizes);
+    metal::float4 _e14 = a_four(i_11 + 4u, a_2, _buffer_sizes);
+    return Eight {_e11, _e14};
 }
 
-Lines hot_eight_terms(
+RowSums hot_eight_k(
     Bases bases,
     uint column,
     uint k_2,
-    Lines sums_1,
+    RowSums sums_1,
     constant Params& params,
     device type_8 const& b_1,
     device type_8 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    Lines next = {};
+    RowSums next = {};
     Eight _e5 = b_eight(bases.b, column, k_2, params, b_1, _buffer_sizes);
     Eight _e9 = b_eight(bases.b, column + 1u, k_2, params, b_1, _buffer_sizes);
     Eight _e13 = b_eight(bases.b, column + 2u, k_2, params, b_1, _buffer_sizes);
     Eight _e17 = b_eight(bases.b, column + 3u, k_2, params, b_1, _buffer_sizes);
     next = sums_1;
     Eight _e22 = a_eight(bases.a, 0u, k_2, params, a_2, _buffer_sizes);
-    metal::float4 _e24 = hot_line(_e22, _e5, _e9, _e13, _e17, sums_1.r0_);
+    metal::float4 _e24 = hot_row(_e22, _e5, _e9, _e13, _e17, sums_1.r0_);
     next.r0_ = _e24;
     if (false) {
         Eight _e32 = a_eight(bases.a, 1u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e34 = hot_line(_e32, _e5, _e9, _e13, _e17, sums_1.r1_);
+        metal::float4 _e34 = hot_row(_e32, _e5, _e9, _e13, _e17, sums_1.r1_);
         next.r1_ = _e34;
     }
     if (false) {
         Eight _e42 = a_eight(bases.a, 2u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e44 = hot_line(_e42, _e5, _e9, _e13, _e17, sums_1.r2_);
+        metal::float4 _e44 = hot_row(_e42, _e5, _e9, _e13, _e17, sums_1.r2_);
         next.r2_ = _e44;
         Eight _e48 = a_eight(bases.a, 3u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e50 = hot_line(_e48, _e5, _e9, _e13, _e17, sums_1.r3_);
+        metal::float4 _e50 = hot_row(_e48, _e5, _e9, _e13, _e17, sums_1.r3_);
         next.r3_ = _e50;
     }
     if (false) {
         Eight _e58 = a_eight(bases.a, 4u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e60 = hot_line(_e58, _e5, _e9, _e13, _e17, sums_1.r4_);
+        metal::float4 _e60 = hot_row(_e58, _e5, _e9, _e13, _e17, sums_1.r4_);
         next.r4_ = _e60;
         Eight _e64 = a_eight(bases.a, 5u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e66 = hot_line(_e64, _e5, _e9, _e13, _e17, sums_1.r5_);
+        metal::float4 _e66 = hot_row(_e64, _e5, _e9, _e13, _e17, sums_1.r5_);
         next.r5_ = _e66;
         Eight _e70 = a_eight(bases.a, 6u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e72 = hot_line(_e70, _e5, _e9, _e13, _e17, sums_1.r6_);
+        metal::float4 _e72 = hot_row(_e70, _e5, _e9, _e13, _e17, sums_1.r6_);
         next.r6_ = _e72;
         Eight _e76 = a_eight(bases.a, 7u, k_2, params, a_2, _buffer_sizes);
-        metal::float4 _e78 = hot_line(_e76, _e5, _e9, _e13, _e17, sums_1.r7_);
+        metal::float4 _e78 = hot_row(_e76, _e5, _e9, _e13, _e17, sums_1.r7_);
         next.r7_ = _e78;
     }
-    Lines _e79 = next;
+    RowSums _e79 = next;
     return _e79;
 }
 
-Lines line_sums(
+RowSums row_sums(
     Bases bases_1,
     uint column_1,
     uint lane_1,
-    uint terms,
+    uint depth,
     constant Params& params,
     device type_8 const& b_1,
     device type_8 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    Lines sums_2 = Lines {};
+    RowSums sums_2 = RowSums {};
     uint k_3 = {};
-    k_3 = lane_1 * 8u;
+    uint first = lane_1 * 8u;
+    k_3 = first;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
@@ -375,37 +418,36 @@ Lines line_sums(
         }
         loop_init = false;
         uint _e9 = k_3;
-        if (_e9 < terms) {
+        if (_e9 < depth) {
         } else {
             break;
         }
         {
             uint _e11 = k_3;
-            Lines _e12 = sums_2;
-            Lines _e13 = hot_eight_terms(bases_1, column_1, _e11, _e12, params, b_1, a_2, _buffer_sizes);
+            RowSums _e12 = sums_2;
+            RowSums _e13 = hot_eight_k(bases_1, column_1, _e11, _e12, params, b_1, a_2, _buffer_sizes);
             sums_2 = _e13;
         }
     }
-    Lines _e20 = sums_2;
+    RowSums _e20 = sums_2;
     return _e20;
 }
 
-metal::float4 reduced(
-    metal::float4 sums_3
-) {
-    metal::float4 unnamed = metal::simd_sum(sums_3);
-    return unnamed;
-}
-
-void leave(
-    Member member,
-    uint line_2,
-    metal::float4 sums_4,
+void store_partial(
+    uint lane_2,
+    uint row_2,
+    metal::float4 sums_3,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
     threadgroup type_9& partial
 ) {
-    metal::float4 _e3 = reduced(sums_4);
-    if (member.first) {
-        partial.inner[(line_2 * member.count) + member.id] = _e3;
+    metal::float4 unnamed = metal::simd_sum(sums_3);
+    bool _e5 = leads_subgroup;
+    if (_e5) {
+        uint _e8 = all_subgroups;
+        uint _e11 = own_subgroup;
+        partial.inner[(row_2 * _e8) + _e11] = unnamed;
         return;
     } else {
         return;
@@ -457,7 +499,7 @@ void put(
 
 void finish(
     Bases bases_2,
-    uint row,
+    uint row_3,
     uint column_2,
     float sum_1,
     constant Params& params,
@@ -468,7 +510,7 @@ void finish(
     bool local_4 = {};
     float y = {};
     uint _e7 = params.size.x;
-    if (!((row >= _e7))) {
+    if (!((row_3 >= _e7))) {
         uint _e15 = params.size.y;
         local_4 = column_2 >= _e15;
     } else {
@@ -483,7 +525,7 @@ void finish(
     if (false) {
         uint _e33 = params.places.x;
         uint _e39 = params.places.y;
-        uint place = (bases_2.c + (row * _e33)) + (column_2 * _e39);
+        uint place = (bases_2.c + (row_3 * _e33)) + (column_2 * _e39);
         float _e45 = params.factors.y;
         float _e46 = c_at(place, c, _buffer_sizes);
         float _e47 = y;
@@ -492,17 +534,36 @@ void finish(
     uint _e53 = params.places.z;
     uint _e59 = params.places.w;
     float _e62 = y;
-    put((bases_2.out + (row * _e53)) + (column_2 * _e59), _e62, out, _buffer_sizes);
+    put((bases_2.out + (row_3 * _e53)) + (column_2 * _e59), _e62, out, _buffer_sizes);
+    return;
+}
+
+void finish_four(
+    Bases bases_3,
+    uint row_4,
+    uint column_3,
+    metal::float4 sums_4,
+    constant Params& params,
+    device type_10 const& c,
+    device type_10& out,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    finish(bases_3, row_4, column_3, sums_4.x, params, c, out, _buffer_sizes);
+    finish(bases_3, row_4, column_3 + 1u, sums_4.y, params, c, out, _buffer_sizes);
+    finish(bases_3, row_4, column_3 + 2u, sums_4.z, params, c, out, _buffer_sizes);
+    finish(bases_3, row_4, column_3 + 3u, sums_4.w, params, c, out, _buffer_sizes);
     return;
 }
 
 void vector_product(
-    Bases bases_3,
-    uint column_3,
-    uint lane_2,
-    Member member_1,
-    uint terms_1,
+    Bases bases_4,
+    uint column_4,
+    uint lane_3,
+    uint depth_1,
     bool writes,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
     constant Params& params,
     device type_8 const& b_1,
     device type_8 const& a_2,
@@ -514,59 +575,54 @@ void vector_product(
     bool local_5 = {};
     metal::float4 sum_2 = {};
     uint i_9 = 1u;
-    Lines _e6 = line_sums(bases_3, column_3, lane_2, terms_1, params, b_1, a_2, _buffer_sizes);
-    leave(member_1, 0u, _e6.r0_, partial);
+    RowSums _e5 = row_sums(bases_4, column_4, lane_3, depth_1, params, b_1, a_2, _buffer_sizes);
+    store_partial(lane_3, 0u, _e5.r0_, own_subgroup, all_subgroups, leads_subgroup, partial);
     if (false) {
-        leave(member_1, 1u, _e6.r1_, partial);
+        store_partial(lane_3, 1u, _e5.r1_, own_subgroup, all_subgroups, leads_subgroup, partial);
     }
     if (false) {
-        leave(member_1, 2u, _e6.r2_, partial);
-        leave(member_1, 3u, _e6.r3_, partial);
+        store_partial(lane_3, 2u, _e5.r2_, own_subgroup, all_subgroups, leads_subgroup, partial);
+        store_partial(lane_3, 3u, _e5.r3_, own_subgroup, all_subgroups, leads_subgroup, partial);
     }
     if (false) {
-        leave(member_1, 4u, _e6.r4_, partial);
-        leave(member_1, 5u, _e6.r5_, partial);
-        leave(member_1, 6u, _e6.r6_, partial);
-        leave(member_1, 7u, _e6.r7_, partial);
+        store_partial(lane_3, 4u, _e5.r4_, own_subgroup, all_subgroups, leads_subgroup, partial);
+        store_partial(lane_3, 5u, _e5.r5_, own_subgroup, all_subgroups, leads_subgroup, partial);
+        store_partial(lane_3, 6u, _e5.r6_, own_subgroup, all_subgroups, leads_subgroup, partial);
+        store_partial(lane_3, 7u, _e5.r7_, own_subgroup, all_subgroups, leads_subgroup, partial);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    if (lane_2 < LINES) {
+    if (lane_3 < ROWS) {
         local_5 = writes;
     } else {
         local_5 = false;
     }
-    bool _e40 = local_5;
-    if (_e40) {
-        uint first = lane_2 * member_1.count;
-        metal::float4 _e45 = partial.inner[first];
+    bool _e39 = local_5;
+    if (_e39) {
+        uint partials = all_subgroups;
+        uint first_1 = lane_3 * partials;
+        metal::float4 _e45 = partial.inner[first_1];
         sum_2 = _e45;
         bool loop_init_1 = true;
         while(true) {
             if (!loop_init_1) {
-                uint _e60 = i_9;
-                i_9 = _e60 + 1u;
+                uint _e59 = i_9;
+                i_9 = _e59 + 1u;
             }
             loop_init_1 = false;
             uint _e49 = i_9;
-            if (_e49 < member_1.count) {
+            if (_e49 < partials) {
             } else {
                 break;
             }
             {
-                metal::float4 _e52 = sum_2;
-                uint _e54 = i_9;
-                metal::float4 _e57 = partial.inner[first + _e54];
-                sum_2 = _e52 + _e57;
+                metal::float4 _e51 = sum_2;
+                uint _e53 = i_9;
+                metal::float4 _e56 = partial.inner[first_1 + _e53];
+                sum_2 = _e51 + _e56;
             }
         }
-        float _e63 = sum_2.x;
-        finish(bases_3, lane_2, column_3, _e63, params, c, out, _buffer_sizes);
-        float _e67 = sum_2.y;
-        finish(bases_3, lane_2, column_3 + 1u, _e67, params, c, out, _buffer_sizes);
-        float _e71 = sum_2.z;
-        finish(bases_3, lane_2, column_3 + 2u, _e71, params, c, out, _buffer_sizes);
-        float _e75 = sum_2.w;
-        finish(bases_3, lane_2, column_3 + 3u, _e75, params, c, out, _buffer_sizes);
+        metal::float4 _e61 = sum_2;
+        finish_four(bases_4, lane_3, column_4, _e61, params, c, out, _buffer_sizes);
         return;
     } else {
         return;
@@ -581,7 +637,7 @@ struct matmul_id_vectorInput {
 , uint lane [[thread_index_in_threadgroup]]
 , uint subgroup [[simdgroup_index_in_threadgroup]]
 , uint subgroups [[simdgroups_per_threadgroup]]
-, uint subgroup_lane [[thread_index_in_simdgroup]]
+, uint invocation [[thread_index_in_simdgroup]]
 , constant Params& params [[user(fake0)]]
 , device type_7 const& ids [[user(fake0)]]
 , device type_8 const& b_1 [[user(fake0)]]
@@ -591,51 +647,51 @@ struct matmul_id_vectorInput {
 , device type_10& out [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    uint own_subgroup = {};
+    uint all_subgroups = {};
+    bool leads_subgroup = {};
     bool local = {};
     bool local_1 = {};
     bool local_2 = {};
+    enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
     uint _e9 = params.size.y;
     uint quads = (_e9 + 3u) / 4u;
-    uint _e17 = params.batch.x;
-    uint _e21 = params.batch.y;
-    uint _e26 = params.batch.z;
-    uint _e31 = params.batch.w;
-    uint batches = ((_e17 * _e21) * _e26) * _e31;
-    uint _e33 = flat_workgroup(workgroup, workgroups);
-    if (_e33 >= (quads * batches)) {
+    uint _e14 = flat_workgroup(workgroup, workgroups);
+    metal::uint4 _e17 = params.batch;
+    uint _e18 = count_of(_e17);
+    if (_e14 >= (quads * _e18)) {
         return;
     }
-    Member member_3 = Member {subgroup, subgroups, subgroup_lane == 0u};
-    uint pair_2 = _e33 / quads;
-    uint _e40 = expert_of(pair_2, params, ids, _buffer_sizes);
-    uint _e41 = first_expert(params);
-    if (_e40 >= _e41) {
-        uint _e45 = first_expert(params);
-        uint _e47 = own_experts(params);
-        local = (_e40 - _e45) < _e47;
+    uint pair_2 = _e14 / quads;
+    uint _e22 = expert_of(pair_2, params, ids, _buffer_sizes);
+    uint _e23 = first_expert(params);
+    if (_e22 >= _e23) {
+        uint _e27 = first_expert(params);
+        uint _e29 = own_experts(params);
+        local = (_e22 - _e27) < _e29;
     } else {
         local = false;
     }
     bool own_1 = local;
-    uint _e51 = experts(params);
-    bool none = _e40 == _e51;
+    uint _e33 = experts(params);
+    bool none = _e22 == _e33;
     if (!(own_1)) {
         if (none) {
-            uint _e58 = first_expert(params);
-            local_2 = _e58 == 0u;
+            uint _e40 = first_expert(params);
+            local_2 = _e40 == 0u;
         } else {
             local_2 = false;
         }
-        bool _e62 = local_2;
-        local_1 = _e62;
+        bool _e44 = local_2;
+        local_1 = _e44;
     } else {
         local_1 = true;
     }
     bool writes_1 = local_1;
-    uint _e65 = experts(params);
-    Bases _e67 = bases_of_pair(pair_2, own_1 ? _e40 : _e65, params);
-    uint _e72 = params.size.z;
-    uint terms_3 = own_1 ? _e72 : 0u;
-    vector_product(_e67, (_e33 % quads) * 4u, lane, member_3, terms_3, writes_1, params, b_1, a_2, partial, c, out, _buffer_sizes);
+    uint _e47 = experts(params);
+    Bases _e49 = bases_of_pair(pair_2, own_1 ? _e22 : _e47, params);
+    uint _e54 = params.size.z;
+    uint depth_2 = own_1 ? _e54 : 0u;
+    vector_product(_e49, (_e14 % quads) * 4u, lane, depth_2, writes_1, own_subgroup, all_subgroups, leads_subgroup, params, b_1, a_2, partial, c, out, _buffer_sizes);
     return;
 }

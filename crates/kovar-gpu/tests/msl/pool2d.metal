@@ -29,9 +29,9 @@ constant uint BF16_ = 2u;
 constant uint INFINITY_BITS = 2139095040u;
 constant uint NAN_BITS = 2143289344u;
 constant uint GREATEST = 0u;
-constant uint PER = 1u;
-constant uint WORKGROUP = 256u;
 constant uint A_DTYPE = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 
 metal::uint2 covered(
     uint i,
@@ -200,20 +200,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_4,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_4,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_4);
     }
-    uint z = i_4 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_4 - (z * dims.w));
+    uint z = i_4 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_4 - (z * dims_1.w));
     }
-    uint y_1 = z / dims.z;
-    uint x_1 = y_1 / dims.y;
-    return metal::uint4(x_1, y_1 - (x_1 * dims.y), z - (y_1 * dims.z), i_4 - (z * dims.w));
+    uint y_1 = z / dims_1.z;
+    uint x_1 = y_1 / dims_1.y;
+    return metal::uint4(x_1, y_1 - (x_1 * dims_1.y), z - (y_1 * dims_1.z), i_4 - (z * dims_1.w));
 }
 
 uint position(
@@ -259,20 +265,21 @@ struct pool2dInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first_1 = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first_1 >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first_1 >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first_1, dims_1);
-    View _e23 = params.out;
-    uint _e24 = position(_e23, _e20);
-    float _e25 = pooled(_e20, params, a, _buffer_sizes);
+    metal::uint4 _e14 = unravel(first_1, dims_2);
+    View _e17 = params.out;
+    uint _e18 = position(_e17, _e14);
+    float _e19 = pooled(_e14, params, a, _buffer_sizes);
     if (true) {
-        put(_e24, _e25, out, _buffer_sizes);
+        put(_e18, _e19, out, _buffer_sizes);
         return;
     } else {
-        float _e36 = pooled(_e20 + metal::uint4(0u, 0u, 0u, 1u), params, a, _buffer_sizes);
-        put_pair(_e24, _e25, _e36, out, _buffer_sizes);
+        float _e30 = pooled(_e14 + metal::uint4(0u, 0u, 0u, 1u), params, a, _buffer_sizes);
+        put_pair(_e18, _e19, _e30, out, _buffer_sizes);
         return;
     }
 }

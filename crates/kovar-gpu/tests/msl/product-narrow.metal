@@ -11,6 +11,13 @@ struct _mslBufferSizes {
     uint size6;
 };
 
+struct Corner {
+    bool inside;
+    char _pad1[3];
+    uint batch;
+    uint row;
+    uint column;
+};
 struct View {
     metal::uint4 strides;
     uint offset;
@@ -27,10 +34,6 @@ struct Params {
     metal::uint4 places;
     metal::float4 factors;
 };
-struct Corner {
-    uint row;
-    uint column;
-};
 struct Bases {
     uint a;
     uint b;
@@ -41,7 +44,7 @@ struct Share {
     bool any;
     bool is_b;
     char _pad2[2];
-    uint line;
+    uint row;
     uint k;
 };
 struct Block {
@@ -73,9 +76,24 @@ constant uint ADDEND = 1u;
 constant uint C_DTYPE = 0u;
 constant uint OUT_DTYPE = 1u;
 
-uint tile_span(
+uint count_of(
+    metal::uint4 dims
 ) {
-    return 64u;
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+Corner corner_of(
+    uint i,
+    uint span,
+    constant Params& params
+) {
+    uint _e5 = params.size.x;
+    uint rows = ((_e5 + span) - 1u) / span;
+    uint _e13 = params.size.y;
+    uint columns = ((_e13 + span) - 1u) / span;
+    metal::uint4 _e21 = params.batch;
+    uint _e22 = count_of(_e21);
+    return Corner {i < ((rows * columns) * _e22), {}, (i / rows) / columns, (i % rows) * span, ((i / rows) % columns) * span};
 }
 
 uint flat_workgroup(
@@ -85,45 +103,25 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i,
-    metal::uint4 dims
+uint tile_span(
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i);
-    }
-    uint z = i / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i - (z * dims.w));
-    }
-    uint y_1 = z / dims.z;
-    uint x = y_1 / dims.y;
-    return metal::uint4(x, y_1 - (x * dims.y), z - (y_1 * dims.z), i - (z * dims.w));
+    return 64u;
 }
 
-uint position(
-    View view,
-    metal::uint4 at
+Share share_of(
+    uint i_1,
+    uint row_quads,
+    uint k_quads,
+    bool a_k_major,
+    bool b_k_major
 ) {
-    metal::uint4 steps = view.strides * at;
-    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
-}
-
-Bases bases_of(
-    uint batch,
-    constant Params& params
-) {
-    metal::uint4 _e3 = params.batch;
-    metal::uint4 _e4 = unravel(batch, _e3);
-    View _e7 = params.a;
-    uint _e8 = position(_e7, _e4);
-    View _e11 = params.b;
-    uint _e12 = position(_e11, _e4);
-    View _e15 = params.c;
-    uint _e16 = position(_e15, _e4);
-    View _e19 = params.out;
-    uint _e20 = position(_e19, _e4);
-    return Bases {_e8, _e12, _e16, _e20};
+    uint blocks = row_quads * k_quads;
+    bool is_b = i_1 >= blocks;
+    uint block_2 = is_b ? (i_1 - blocks) : i_1;
+    if (is_b ? b_k_major : a_k_major) {
+        return Share {i_1 < (2u * blocks), is_b, {}, (block_2 / k_quads) * 4u, (block_2 % k_quads) * 4u};
+    }
+    return Share {i_1 < (2u * blocks), is_b, {}, (block_2 % row_quads) * 4u, (block_2 / row_quads) * 4u};
 }
 
 uint tile_depth(
@@ -133,17 +131,33 @@ uint tile_depth(
 
 Share tile_share(
     uint lane_1,
-    bool a_along_k,
-    bool b_along_k
+    bool a_k_major_1,
+    bool b_k_major_1
 ) {
-    bool is_b = lane_1 >= 128u;
-    uint i_9 = is_b ? (lane_1 - 128u) : lane_1;
-    uint _e10 = tile_depth();
-    uint quads = _e10 / 4u;
-    if (is_b ? b_along_k : a_along_k) {
-        return Share {i_9 < 128u, is_b, {}, (i_9 / quads) * 4u, (i_9 % quads) * 4u};
-    }
-    return Share {i_9 < 128u, is_b, {}, (i_9 % 16u) * 4u, (i_9 / 16u) * 4u};
+    uint _e7 = tile_depth();
+    Share _e10 = share_of(lane_1, 16u, _e7 / 4u, a_k_major_1, b_k_major_1);
+    return _e10;
+}
+
+uint a_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.y;
+    return _e3;
+}
+
+uint b_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.w;
+    return _e3;
+}
+
+uint b_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.y;
+    return _e3;
 }
 
 float eight_bits(
@@ -176,13 +190,13 @@ float eight_bits(
 
 float decode(
     uint word,
-    uint i_1,
+    uint i_2,
     uint dtype_1
 ) {
     if (dtype_1 == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_1 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_2 & 1u) << 4u)) & 65535u;
     if (dtype_1 == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -191,170 +205,191 @@ float decode(
 
 float factor(
     uint word_1,
-    uint i_2,
+    uint i_3,
     uint dtype_2
 ) {
     if (dtype_2 >= F8E4M3_) {
-        float _e12 = eight_bits((word_1 >> ((i_2 & 3u) << 3u)) & 255u, dtype_2);
+        float _e12 = eight_bits((word_1 >> ((i_3 & 3u) << 3u)) & 255u, dtype_2);
         return _e12;
     }
-    float _e13 = decode(word_1, i_2, dtype_2);
+    float _e13 = decode(word_1, i_3, dtype_2);
     return _e13;
 }
 
 uint word_of(
-    uint i_3,
+    uint i_4,
     uint dtype_3
 ) {
-    return (dtype_3 == F32_) ? i_3 : (i_3 >> 1u);
+    return (dtype_3 == F32_) ? i_4 : (i_4 >> 1u);
 }
 
 uint factor_word(
-    uint i_4,
+    uint i_5,
     uint dtype_4
 ) {
     if (dtype_4 >= F8E4M3_) {
-        return i_4 >> 2u;
+        return i_5 >> 2u;
     }
-    uint _e6 = word_of(i_4, dtype_4);
+    uint _e6 = word_of(i_5, dtype_4);
     return _e6;
 }
 
 float b_element(
-    uint i_5,
+    uint i_6,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = factor_word(i_5, B_DTYPE);
+    uint _e3 = factor_word(i_6, B_DTYPE);
     uint _e5 = b_2[_e3];
-    float _e7 = factor(_e5, i_5, B_DTYPE);
+    float _e7 = factor(_e5, i_6, B_DTYPE);
     return _e7;
 }
 
-float b_term(
+uint b_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.z;
+    return _e3;
+}
+
+float b_or_zero(
     uint base,
-    uint line,
+    uint row,
     uint k,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    uint _e6 = params.size.y;
-    if (!((line >= _e6))) {
-        uint _e14 = params.size.z;
-        local = k >= _e14;
+    uint _e3 = b_rows(params);
+    if (!((row >= _e3))) {
+        uint _e11 = params.size.z;
+        local = k >= _e11;
     } else {
         local = true;
     }
-    bool _e17 = local;
-    if (_e17) {
+    bool _e14 = local;
+    if (_e14) {
         return 0.0;
     }
-    uint _e22 = params.steps.z;
-    uint _e28 = params.steps.w;
-    float _e31 = b_element((base + (line * _e22)) + (k * _e28), b_2, _buffer_sizes);
-    return _e31;
+    uint _e16 = b_row_stride(params);
+    uint _e19 = b_k_stride(params);
+    float _e22 = b_element((base + (row * _e16)) + (k * _e19), b_2, _buffer_sizes);
+    return _e22;
 }
 
-metal::float4 b_lines(
+metal::float4 b_column(
     uint base_1,
-    uint line_1,
+    uint row_1,
     uint k_1,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = b_term(base_1, line_1, k_1, params, b_2, _buffer_sizes);
-    float _e6 = b_term(base_1, line_1 + 1u, k_1, params, b_2, _buffer_sizes);
-    float _e9 = b_term(base_1, line_1 + 2u, k_1, params, b_2, _buffer_sizes);
-    float _e12 = b_term(base_1, line_1 + 3u, k_1, params, b_2, _buffer_sizes);
+    float _e3 = b_or_zero(base_1, row_1, k_1, params, b_2, _buffer_sizes);
+    float _e6 = b_or_zero(base_1, row_1 + 1u, k_1, params, b_2, _buffer_sizes);
+    float _e9 = b_or_zero(base_1, row_1 + 2u, k_1, params, b_2, _buffer_sizes);
+    float _e12 = b_or_zero(base_1, row_1 + 3u, k_1, params, b_2, _buffer_sizes);
     return metal::float4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 b_block(
     uint base_2,
-    uint line_2,
+    uint row_2,
     uint k_2,
     constant Params& params,
     device type_6 const& b_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = b_lines(base_2, line_2, k_2, params, b_2, _buffer_sizes);
-    metal::float4 _e6 = b_lines(base_2, line_2, k_2 + 1u, params, b_2, _buffer_sizes);
-    metal::float4 _e9 = b_lines(base_2, line_2, k_2 + 2u, params, b_2, _buffer_sizes);
-    metal::float4 _e12 = b_lines(base_2, line_2, k_2 + 3u, params, b_2, _buffer_sizes);
+    metal::float4 _e3 = b_column(base_2, row_2, k_2, params, b_2, _buffer_sizes);
+    metal::float4 _e6 = b_column(base_2, row_2, k_2 + 1u, params, b_2, _buffer_sizes);
+    metal::float4 _e9 = b_column(base_2, row_2, k_2 + 2u, params, b_2, _buffer_sizes);
+    metal::float4 _e12 = b_column(base_2, row_2, k_2 + 3u, params, b_2, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
+uint a_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.x;
+    return _e3;
+}
+
 float a_element(
-    uint i_6,
+    uint i_7,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = factor_word(i_6, A_DTYPE);
+    uint _e3 = factor_word(i_7, A_DTYPE);
     uint _e5 = a_2[_e3];
-    float _e7 = factor(_e5, i_6, A_DTYPE);
+    float _e7 = factor(_e5, i_7, A_DTYPE);
     return _e7;
 }
 
-float a_term(
+uint a_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.x;
+    return _e3;
+}
+
+float a_or_zero(
     uint base_3,
-    uint line_3,
+    uint row_3,
     uint k_3,
     constant Params& params,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local_1 = {};
-    uint _e6 = params.size.x;
-    if (!((line_3 >= _e6))) {
-        uint _e14 = params.size.z;
-        local_1 = k_3 >= _e14;
+    uint _e3 = a_rows(params);
+    if (!((row_3 >= _e3))) {
+        uint _e11 = params.size.z;
+        local_1 = k_3 >= _e11;
     } else {
         local_1 = true;
     }
-    bool _e17 = local_1;
-    if (_e17) {
+    bool _e14 = local_1;
+    if (_e14) {
         return 0.0;
     }
-    uint _e22 = params.steps.x;
-    uint _e28 = params.steps.y;
-    float _e31 = a_element((base_3 + (line_3 * _e22)) + (k_3 * _e28), a_2, _buffer_sizes);
-    return _e31;
+    uint _e16 = a_row_stride(params);
+    uint _e19 = a_k_stride(params);
+    float _e22 = a_element((base_3 + (row_3 * _e16)) + (k_3 * _e19), a_2, _buffer_sizes);
+    return _e22;
 }
 
-metal::float4 a_lines(
+metal::float4 a_column(
     uint base_4,
-    uint line_4,
+    uint row_4,
     uint k_4,
     constant Params& params,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = a_term(base_4, line_4, k_4, params, a_2, _buffer_sizes);
-    float _e6 = a_term(base_4, line_4 + 1u, k_4, params, a_2, _buffer_sizes);
-    float _e9 = a_term(base_4, line_4 + 2u, k_4, params, a_2, _buffer_sizes);
-    float _e12 = a_term(base_4, line_4 + 3u, k_4, params, a_2, _buffer_sizes);
+    float _e3 = a_or_zero(base_4, row_4, k_4, params, a_2, _buffer_sizes);
+    float _e6 = a_or_zero(base_4, row_4 + 1u, k_4, params, a_2, _buffer_sizes);
+    float _e9 = a_or_zero(base_4, row_4 + 2u, k_4, params, a_2, _buffer_sizes);
+    float _e12 = a_or_zero(base_4, row_4 + 3u, k_4, params, a_2, _buffer_sizes);
     return metal::float4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 a_block(
     uint base_5,
-    uint line_5,
+    uint row_5,
     uint k_5,
     constant Params& params,
     device type_6 const& a_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = a_lines(base_5, line_5, k_5, params, a_2, _buffer_sizes);
-    metal::float4 _e6 = a_lines(base_5, line_5, k_5 + 1u, params, a_2, _buffer_sizes);
-    metal::float4 _e9 = a_lines(base_5, line_5, k_5 + 2u, params, a_2, _buffer_sizes);
-    metal::float4 _e12 = a_lines(base_5, line_5, k_5 + 3u, params, a_2, _buffer_sizes);
+    metal::float4 _e3 = a_column(base_5, row_5, k_5, params, a_2, _buffer_sizes);
+    metal::float4 _e6 = a_column(base_5, row_5, k_5 + 1u, params, a_2, _buffer_sizes);
+    metal::float4 _e9 = a_column(base_5, row_5, k_5 + 2u, params, a_2, _buffer_sizes);
+    metal::float4 _e12 = a_column(base_5, row_5, k_5 + 3u, params, a_2, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
-metal::float4x4 tile_load(
+metal::float4x4 load_share(
     Bases bases,
     Corner corner,
     Share share,
@@ -368,18 +403,18 @@ metal::float4x4 tile_load(
         return metal::float4x4 {};
     }
     if (share.is_b) {
-        metal::float4x4 _e14 = b_block(bases.b, corner.column + share.line, k_6 + share.k, params, b_2, _buffer_sizes);
+        metal::float4x4 _e14 = b_block(bases.b, corner.column + share.row, k_6 + share.k, params, b_2, _buffer_sizes);
         return _e14;
     }
-    metal::float4x4 _e21 = a_block(bases.a, corner.row + share.line, k_6 + share.k, params, a_2, _buffer_sizes);
+    metal::float4x4 _e21 = a_block(bases.a, corner.row + share.row, k_6 + share.k, params, a_2, _buffer_sizes);
     return _e21;
 }
 
 uint tile_place(
-    uint group,
+    uint quad_,
     uint k_7
 ) {
-    return ((k_7 * 16u) * TILE_GROUPS) + (group ^ (((k_7 >> 2u) & 3u) << 1u));
+    return ((k_7 * 16u) * TILE_GROUPS) + (quad_ ^ (((k_7 >> 2u) & 3u) << 1u));
 }
 
 void tile_stage(
@@ -391,7 +426,7 @@ void tile_stage(
     if (!(share_1.any)) {
         return;
     }
-    uint _e8 = tile_place(share_1.line / 4u, share_1.k);
+    uint _e8 = tile_place(share_1.row / 4u, share_1.k);
     if (share_1.is_b) {
         tile_b.inner[_e8] = block[0];
         tile_b.inner[_e8 + 16u] = block[1];
@@ -415,7 +450,7 @@ Block hot_block(
     return Block {metal::fma(metal::float4(a.x), b, sums.r0_), metal::fma(metal::float4(a.y), b, sums.r1_), metal::fma(metal::float4(a.z), b, sums.r2_), metal::fma(metal::float4(a.w), b, sums.r3_)};
 }
 
-Sums hot_term(
+Sums hot_k(
     Sums sums_1,
     uint a_1,
     uint b_1,
@@ -442,7 +477,7 @@ Sums hot_term(
     return _e36;
 }
 
-Sums hot_terms(
+Sums hot_four_k(
     Sums sums_2,
     uint lane_2,
     uint k_8,
@@ -452,16 +487,16 @@ Sums hot_terms(
     Sums next_1 = {};
     uint _e9 = tile_place(lane_2 >> 4u, k_8);
     uint _e12 = tile_place(lane_2 & 15u, k_8);
-    Sums _e13 = hot_term(sums_2, _e9, _e12, tile_b, tile_a);
+    Sums _e13 = hot_k(sums_2, _e9, _e12, tile_b, tile_a);
     next_1 = _e13;
     Sums _e15 = next_1;
-    Sums _e18 = hot_term(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
+    Sums _e18 = hot_k(_e15, _e9 + 16u, _e12 + 16u, tile_b, tile_a);
     next_1 = _e18;
     Sums _e19 = next_1;
-    Sums _e26 = hot_term(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
+    Sums _e26 = hot_k(_e19, _e9 + 32u, _e12 + 32u, tile_b, tile_a);
     next_1 = _e26;
     Sums _e27 = next_1;
-    Sums _e34 = hot_term(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
+    Sums _e34 = hot_k(_e27, _e9 + 48u, _e12 + 48u, tile_b, tile_a);
     return _e34;
 }
 
@@ -490,7 +525,7 @@ Sums tile_multiply(
         {
             Sums _e8 = next_2;
             uint _e9 = k_9;
-            Sums _e10 = hot_terms(_e8, lane_3, _e9, tile_b, tile_a);
+            Sums _e10 = hot_four_k(_e8, lane_3, _e9, tile_b, tile_a);
             next_2 = _e10;
         }
     }
@@ -499,13 +534,13 @@ Sums tile_multiply(
 }
 
 float c_at(
-    uint i_7,
+    uint i_8,
     device type_6 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_7, C_DTYPE);
+    uint _e3 = word_of(i_8, C_DTYPE);
     uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_7, C_DTYPE);
+    float _e7 = decode(_e5, i_8, C_DTYPE);
     return _e7;
 }
 
@@ -530,21 +565,21 @@ uint encode(
 }
 
 void put(
-    uint i_8,
+    uint i_9,
     float value_1,
     device type_10& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint shift = (i_8 & 1u) << 4u;
-    uint _e13 = metal::atomic_fetch_and_explicit(&out[i_8 >> 1u], ~((65535u << shift)), metal::memory_order_relaxed);
+    uint shift = (i_9 & 1u) << 4u;
+    uint _e13 = metal::atomic_fetch_and_explicit(&out[i_9 >> 1u], ~((65535u << shift)), metal::memory_order_relaxed);
     uint _e19 = encode(value_1, OUT_DTYPE);
-    uint _e21 = metal::atomic_fetch_or_explicit(&out[i_8 >> 1u], _e19 << shift, metal::memory_order_relaxed);
+    uint _e21 = metal::atomic_fetch_or_explicit(&out[i_9 >> 1u], _e19 << shift, metal::memory_order_relaxed);
     return;
 }
 
 void finish(
     Bases bases_1,
-    uint row,
+    uint row_6,
     uint column,
     float sum,
     constant Params& params,
@@ -555,7 +590,7 @@ void finish(
     bool local_2 = {};
     float y = {};
     uint _e7 = params.size.x;
-    if (!((row >= _e7))) {
+    if (!((row_6 >= _e7))) {
         uint _e15 = params.size.y;
         local_2 = column >= _e15;
     } else {
@@ -570,7 +605,7 @@ void finish(
     if (true) {
         uint _e33 = params.places.x;
         uint _e39 = params.places.y;
-        uint place = (bases_1.c + (row * _e33)) + (column * _e39);
+        uint place = (bases_1.c + (row_6 * _e33)) + (column * _e39);
         float _e45 = params.factors.y;
         float _e46 = c_at(place, c, _buffer_sizes);
         float _e47 = y;
@@ -579,13 +614,13 @@ void finish(
     uint _e53 = params.places.z;
     uint _e59 = params.places.w;
     float _e62 = y;
-    put((bases_1.out + (row * _e53)) + (column * _e59), _e62, out, _buffer_sizes);
+    put((bases_1.out + (row_6 * _e53)) + (column * _e59), _e62, out, _buffer_sizes);
     return;
 }
 
-void finish_row(
+void finish_four(
     Bases bases_2,
-    uint row_1,
+    uint row_7,
     uint column_1,
     metal::float4 sums_4,
     constant Params& params,
@@ -593,16 +628,16 @@ void finish_row(
     device type_10& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    finish(bases_2, row_1, column_1, sums_4.x, params, c, out, _buffer_sizes);
-    finish(bases_2, row_1, column_1 + 1u, sums_4.y, params, c, out, _buffer_sizes);
-    finish(bases_2, row_1, column_1 + 2u, sums_4.z, params, c, out, _buffer_sizes);
-    finish(bases_2, row_1, column_1 + 3u, sums_4.w, params, c, out, _buffer_sizes);
+    finish(bases_2, row_7, column_1, sums_4.x, params, c, out, _buffer_sizes);
+    finish(bases_2, row_7, column_1 + 1u, sums_4.y, params, c, out, _buffer_sizes);
+    finish(bases_2, row_7, column_1 + 2u, sums_4.z, params, c, out, _buffer_sizes);
+    finish(bases_2, row_7, column_1 + 3u, sums_4.w, params, c, out, _buffer_sizes);
     return;
 }
 
 void finish_block(
     Bases bases_3,
-    uint row_2,
+    uint row_8,
     uint column_2,
     Block sums_5,
     constant Params& params,
@@ -610,10 +645,10 @@ void finish_block(
     device type_10& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    finish_row(bases_3, row_2, column_2, sums_5.r0_, params, c, out, _buffer_sizes);
-    finish_row(bases_3, row_2 + 1u, column_2, sums_5.r1_, params, c, out, _buffer_sizes);
-    finish_row(bases_3, row_2 + 2u, column_2, sums_5.r2_, params, c, out, _buffer_sizes);
-    finish_row(bases_3, row_2 + 3u, column_2, sums_5.r3_, params, c, out, _buffer_sizes);
+    finish_four(bases_3, row_8, column_2, sums_5.r0_, params, c, out, _buffer_sizes);
+    finish_four(bases_3, row_8 + 1u, column_2, sums_5.r1_, params, c, out, _buffer_sizes);
+    finish_four(bases_3, row_8 + 2u, column_2, sums_5.r2_, params, c, out, _buffer_sizes);
+    finish_four(bases_3, row_8 + 3u, column_2, sums_5.r3_, params, c, out, _buffer_sizes);
     return;
 }
 
@@ -633,54 +668,95 @@ void tiled_product(
     Sums sums_6 = Sums {};
     metal::float4x4 block_1 = {};
     uint k_10 = 0u;
-    uint _e6 = params.steps.y;
-    uint _e12 = params.steps.w;
-    Share _e15 = tile_share(lane_4, _e6 == 1u, _e12 == 1u);
-    metal::float4x4 _e19 = tile_load(bases_4, corner_1, _e15, 0u, params, b_2, a_2, _buffer_sizes);
-    block_1 = _e19;
+    uint _e3 = a_k_stride(params);
+    uint _e6 = b_k_stride(params);
+    Share _e9 = tile_share(lane_4, _e3 == 1u, _e6 == 1u);
+    metal::float4x4 _e13 = load_share(bases_4, corner_1, _e9, 0u, params, b_2, a_2, _buffer_sizes);
+    block_1 = _e13;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e36 = k_10;
-            uint _e37 = tile_depth();
-            k_10 = _e36 + _e37;
+            uint _e30 = k_10;
+            uint _e31 = tile_depth();
+            k_10 = _e30 + _e31;
         }
         loop_init_1 = false;
-        uint _e23 = k_10;
-        uint _e27 = params.size.z;
-        if (_e23 < _e27) {
+        uint _e17 = k_10;
+        uint _e21 = params.size.z;
+        if (_e17 < _e21) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            metal::float4x4 _e29 = block_1;
-            tile_stage(_e15, _e29, tile_b, tile_a);
+            metal::float4x4 _e23 = block_1;
+            tile_stage(_e9, _e23, tile_b, tile_a);
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e30 = k_10;
-            uint _e31 = tile_depth();
-            metal::float4x4 _e33 = tile_load(bases_4, corner_1, _e15, _e30 + _e31, params, b_2, a_2, _buffer_sizes);
-            block_1 = _e33;
-            Sums _e34 = sums_6;
-            Sums _e35 = tile_multiply(_e34, lane_4, tile_b, tile_a);
-            sums_6 = _e35;
+            uint _e24 = k_10;
+            uint _e25 = tile_depth();
+            metal::float4x4 _e27 = load_share(bases_4, corner_1, _e9, _e24 + _e25, params, b_2, a_2, _buffer_sizes);
+            block_1 = _e27;
+            Sums _e28 = sums_6;
+            Sums _e29 = tile_multiply(_e28, lane_4, tile_b, tile_a);
+            sums_6 = _e29;
         }
     }
-    uint row_3 = corner_1.row + ((lane_4 >> 4u) * 4u);
+    uint row_9 = corner_1.row + ((lane_4 >> 4u) * 4u);
     uint column_3 = corner_1.column + ((lane_4 & 15u) * 4u);
-    Block _e52 = sums_6.near;
-    finish_block(bases_4, row_3, column_3, _e52, params, c, out, _buffer_sizes);
+    Block _e46 = sums_6.near;
+    finish_block(bases_4, row_9, column_3, _e46, params, c, out, _buffer_sizes);
     if (false) {
-        Block _e60 = sums_6.right;
-        finish_block(bases_4, row_3, column_3 + 64u, _e60, params, c, out, _buffer_sizes);
-        Block _e64 = sums_6.below;
-        finish_block(bases_4, row_3 + 64u, column_3, _e64, params, c, out, _buffer_sizes);
-        Block _e70 = sums_6.far;
-        finish_block(bases_4, row_3 + 64u, column_3 + 64u, _e70, params, c, out, _buffer_sizes);
+        Block _e54 = sums_6.right;
+        finish_block(bases_4, row_9, column_3 + 64u, _e54, params, c, out, _buffer_sizes);
+        Block _e58 = sums_6.below;
+        finish_block(bases_4, row_9 + 64u, column_3, _e58, params, c, out, _buffer_sizes);
+        Block _e64 = sums_6.far;
+        finish_block(bases_4, row_9 + 64u, column_3 + 64u, _e64, params, c, out, _buffer_sizes);
         return;
     } else {
         return;
     }
+}
+
+metal::uint4 unravel(
+    uint i_10,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
+        return metal::uint4(0u, 0u, 0u, i_10);
+    }
+    uint z = i_10 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_10 - (z * dims_1.w));
+    }
+    uint y_1 = z / dims_1.z;
+    uint x = y_1 / dims_1.y;
+    return metal::uint4(x, y_1 - (x * dims_1.y), z - (y_1 * dims_1.z), i_10 - (z * dims_1.w));
+}
+
+uint position(
+    View view,
+    metal::uint4 at
+) {
+    metal::uint4 steps = view.strides * at;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+Bases bases_of(
+    uint batch,
+    constant Params& params
+) {
+    metal::uint4 _e3 = params.batch;
+    metal::uint4 _e4 = unravel(batch, _e3);
+    View _e7 = params.a;
+    uint _e8 = position(_e7, _e4);
+    View _e11 = params.b;
+    uint _e12 = position(_e11, _e4);
+    View _e15 = params.c;
+    uint _e16 = position(_e15, _e4);
+    View _e19 = params.out;
+    uint _e20 = position(_e19, _e4);
+    return Bases {_e8, _e12, _e16, _e20};
 }
 
 struct productInput {
@@ -698,21 +774,14 @@ struct productInput {
 , device type_10& out [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
-    metal::uint4 size = params.size;
-    uint _e6 = tile_span();
-    uint rows = ((size.x + _e6) - 1u) / _e6;
-    uint columns = ((size.y + _e6) - 1u) / _e6;
-    uint _e20 = params.batch.x;
-    uint _e24 = params.batch.y;
-    uint _e29 = params.batch.z;
-    uint _e34 = params.batch.w;
-    uint batches = ((_e20 * _e24) * _e29) * _e34;
-    uint _e36 = flat_workgroup(workgroup, workgroups);
-    if (_e36 >= ((rows * columns) * batches)) {
+    uint _e3 = flat_workgroup(workgroup, workgroups);
+    uint _e4 = tile_span();
+    Corner _e5 = corner_of(_e3, _e4, params);
+    if (_e5.inside) {
+        Bases _e8 = bases_of(_e5.batch, params);
+        tiled_product(_e8, _e5, lane, params, b_2, a_2, tile_b, tile_a, c, out, _buffer_sizes);
+        return;
+    } else {
         return;
     }
-    Corner corner_2 = Corner {(_e36 % rows) * _e6, ((_e36 / rows) % columns) * _e6};
-    Bases _e48 = bases_of((_e36 / rows) / columns, params);
-    tiled_product(_e48, corner_2, lane, params, b_2, a_2, tile_b, tile_a, c, out, _buffer_sizes);
-    return;
 }

@@ -18,14 +18,17 @@ struct Bases {
     uint out;
 };
 struct Corner {
+    bool inside;
+    char _pad1[3];
+    uint batch;
     uint row;
     uint column;
 };
-struct MatrixShare {
+struct Share {
     bool any;
     bool is_b;
     char _pad2[2];
-    uint line;
+    uint row;
     uint k;
 };
 struct View {
@@ -68,6 +71,13 @@ constant uint MATRIX_STRIDE = 20u;
 constant uint MATRIX_PLACES = 1280u;
 constant uint ADDEND = 0u;
 constant uint C_DTYPE = 0u;
+
+uint b_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.y;
+    return _e3;
+}
 
 float eight_bits(
     uint code,
@@ -154,60 +164,81 @@ float b_element(
     return _e7;
 }
 
-float b_term(
+uint b_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.z;
+    return _e3;
+}
+
+uint b_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.w;
+    return _e3;
+}
+
+float b_or_zero(
     uint base,
-    uint line,
+    uint row,
     uint k_1,
     constant Params& params,
     device type_5 const& b_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    uint _e6 = params.size.y;
-    if (!((line >= _e6))) {
-        uint _e14 = params.size.z;
-        local = k_1 >= _e14;
+    uint _e3 = b_rows(params);
+    if (!((row >= _e3))) {
+        uint _e11 = params.size.z;
+        local = k_1 >= _e11;
     } else {
         local = true;
     }
-    bool _e17 = local;
-    if (_e17) {
+    bool _e14 = local;
+    if (_e14) {
         return 0.0;
     }
-    uint _e22 = params.steps.z;
-    uint _e28 = params.steps.w;
-    float _e31 = b_element((base + (line * _e22)) + (k_1 * _e28), b_1, _buffer_sizes);
-    return _e31;
+    uint _e16 = b_row_stride(params);
+    uint _e19 = b_k_stride(params);
+    float _e22 = b_element((base + (row * _e16)) + (k_1 * _e19), b_1, _buffer_sizes);
+    return _e22;
 }
 
-metal::float4 b_lines(
+metal::float4 b_column(
     uint base_1,
-    uint line_1,
+    uint row_1,
     uint k_2,
     constant Params& params,
     device type_5 const& b_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = b_term(base_1, line_1, k_2, params, b_1, _buffer_sizes);
-    float _e6 = b_term(base_1, line_1 + 1u, k_2, params, b_1, _buffer_sizes);
-    float _e9 = b_term(base_1, line_1 + 2u, k_2, params, b_1, _buffer_sizes);
-    float _e12 = b_term(base_1, line_1 + 3u, k_2, params, b_1, _buffer_sizes);
+    float _e3 = b_or_zero(base_1, row_1, k_2, params, b_1, _buffer_sizes);
+    float _e6 = b_or_zero(base_1, row_1 + 1u, k_2, params, b_1, _buffer_sizes);
+    float _e9 = b_or_zero(base_1, row_1 + 2u, k_2, params, b_1, _buffer_sizes);
+    float _e12 = b_or_zero(base_1, row_1 + 3u, k_2, params, b_1, _buffer_sizes);
     return metal::float4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 b_block(
     uint base_2,
-    uint line_2,
+    uint row_2,
     uint k_3,
     constant Params& params,
     device type_5 const& b_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = b_lines(base_2, line_2, k_3, params, b_1, _buffer_sizes);
-    metal::float4 _e6 = b_lines(base_2, line_2, k_3 + 1u, params, b_1, _buffer_sizes);
-    metal::float4 _e9 = b_lines(base_2, line_2, k_3 + 2u, params, b_1, _buffer_sizes);
-    metal::float4 _e12 = b_lines(base_2, line_2, k_3 + 3u, params, b_1, _buffer_sizes);
+    metal::float4 _e3 = b_column(base_2, row_2, k_3, params, b_1, _buffer_sizes);
+    metal::float4 _e6 = b_column(base_2, row_2, k_3 + 1u, params, b_1, _buffer_sizes);
+    metal::float4 _e9 = b_column(base_2, row_2, k_3 + 2u, params, b_1, _buffer_sizes);
+    metal::float4 _e12 = b_column(base_2, row_2, k_3 + 3u, params, b_1, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
+}
+
+uint a_rows(
+    constant Params& params
+) {
+    uint _e3 = params.size.x;
+    return _e3;
 }
 
 float a_element(
@@ -221,84 +252,129 @@ float a_element(
     return _e7;
 }
 
-float a_term(
+uint a_row_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.x;
+    return _e3;
+}
+
+uint a_k_stride(
+    constant Params& params
+) {
+    uint _e3 = params.steps.y;
+    return _e3;
+}
+
+float a_or_zero(
     uint base_3,
-    uint line_3,
+    uint row_3,
     uint k_4,
     constant Params& params,
     device type_5 const& a_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local_1 = {};
-    uint _e6 = params.size.x;
-    if (!((line_3 >= _e6))) {
-        uint _e14 = params.size.z;
-        local_1 = k_4 >= _e14;
+    uint _e3 = a_rows(params);
+    if (!((row_3 >= _e3))) {
+        uint _e11 = params.size.z;
+        local_1 = k_4 >= _e11;
     } else {
         local_1 = true;
     }
-    bool _e17 = local_1;
-    if (_e17) {
+    bool _e14 = local_1;
+    if (_e14) {
         return 0.0;
     }
-    uint _e22 = params.steps.x;
-    uint _e28 = params.steps.y;
-    float _e31 = a_element((base_3 + (line_3 * _e22)) + (k_4 * _e28), a_1, _buffer_sizes);
-    return _e31;
+    uint _e16 = a_row_stride(params);
+    uint _e19 = a_k_stride(params);
+    float _e22 = a_element((base_3 + (row_3 * _e16)) + (k_4 * _e19), a_1, _buffer_sizes);
+    return _e22;
 }
 
-metal::float4 a_lines(
+metal::float4 a_column(
     uint base_4,
-    uint line_4,
+    uint row_4,
     uint k_5,
     constant Params& params,
     device type_5 const& a_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    float _e3 = a_term(base_4, line_4, k_5, params, a_1, _buffer_sizes);
-    float _e6 = a_term(base_4, line_4 + 1u, k_5, params, a_1, _buffer_sizes);
-    float _e9 = a_term(base_4, line_4 + 2u, k_5, params, a_1, _buffer_sizes);
-    float _e12 = a_term(base_4, line_4 + 3u, k_5, params, a_1, _buffer_sizes);
+    float _e3 = a_or_zero(base_4, row_4, k_5, params, a_1, _buffer_sizes);
+    float _e6 = a_or_zero(base_4, row_4 + 1u, k_5, params, a_1, _buffer_sizes);
+    float _e9 = a_or_zero(base_4, row_4 + 2u, k_5, params, a_1, _buffer_sizes);
+    float _e12 = a_or_zero(base_4, row_4 + 3u, k_5, params, a_1, _buffer_sizes);
     return metal::float4(_e3, _e6, _e9, _e12);
 }
 
 metal::float4x4 a_block(
     uint base_5,
-    uint line_5,
+    uint row_5,
     uint k_6,
     constant Params& params,
     device type_5 const& a_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 _e3 = a_lines(base_5, line_5, k_6, params, a_1, _buffer_sizes);
-    metal::float4 _e6 = a_lines(base_5, line_5, k_6 + 1u, params, a_1, _buffer_sizes);
-    metal::float4 _e9 = a_lines(base_5, line_5, k_6 + 2u, params, a_1, _buffer_sizes);
-    metal::float4 _e12 = a_lines(base_5, line_5, k_6 + 3u, params, a_1, _buffer_sizes);
+    metal::float4 _e3 = a_column(base_5, row_5, k_6, params, a_1, _buffer_sizes);
+    metal::float4 _e6 = a_column(base_5, row_5, k_6 + 1u, params, a_1, _buffer_sizes);
+    metal::float4 _e9 = a_column(base_5, row_5, k_6 + 2u, params, a_1, _buffer_sizes);
+    metal::float4 _e12 = a_column(base_5, row_5, k_6 + 3u, params, a_1, _buffer_sizes);
     return metal::float4x4(_e3, _e6, _e9, _e12);
 }
 
-metal::float4x4 load(
+metal::float4x4 load_share(
     Bases bases,
     Corner corner,
-    MatrixShare share,
+    Share share,
     uint k_7,
     constant Params& params,
     device type_5 const& b_1,
     device type_5 const& a_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4x4 block = metal::float4x4 {};
-    if (share.any) {
-        if (share.is_b) {
-            metal::float4x4 _e14 = b_block(bases.b, corner.column + share.line, k_7 + share.k, params, b_1, _buffer_sizes);
-            block = _e14;
-        } else {
-            metal::float4x4 _e21 = a_block(bases.a, corner.row + share.line, k_7 + share.k, params, a_1, _buffer_sizes);
-            block = _e21;
-        }
+    if (!(share.any)) {
+        return metal::float4x4 {};
     }
-    metal::float4x4 _e22 = block;
-    return _e22;
+    if (share.is_b) {
+        metal::float4x4 _e14 = b_block(bases.b, corner.column + share.row, k_7 + share.k, params, b_1, _buffer_sizes);
+        return _e14;
+    }
+    metal::float4x4 _e21 = a_block(bases.a, corner.row + share.row, k_7 + share.k, params, a_1, _buffer_sizes);
+    return _e21;
+}
+
+metal::float4x4 load(
+    Bases bases_1,
+    Corner corner_1,
+    Share share_1,
+    uint k_8,
+    constant Params& params,
+    device type_5 const& b_1,
+    device type_5 const& a_1,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4x4 _e4 = load_share(bases_1, corner_1, share_1, k_8, params, b_1, a_1, _buffer_sizes);
+    return _e4;
+}
+
+uint count_of(
+    metal::uint4 dims
+) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+Corner corner_of(
+    uint i_7,
+    uint span,
+    constant Params& params
+) {
+    uint _e5 = params.size.x;
+    uint rows = ((_e5 + span) - 1u) / span;
+    uint _e13 = params.size.y;
+    uint columns = ((_e13 + span) - 1u) / span;
+    metal::uint4 _e21 = params.batch;
+    uint _e22 = count_of(_e21);
+    return Corner {i_7 < ((rows * columns) * _e22), {}, (i_7 / rows) / columns, (i_7 % rows) * span, ((i_7 / rows) % columns) * span};
 }
 
 uint flat_workgroup(
@@ -309,19 +385,19 @@ uint flat_workgroup(
 }
 
 metal::uint4 unravel(
-    uint i_7,
-    metal::uint4 dims
+    uint i_8,
+    metal::uint4 dims_1
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_7);
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
+        return metal::uint4(0u, 0u, 0u, i_8);
     }
-    uint z = i_7 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_7 - (z * dims.w));
+    uint z = i_8 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_8 - (z * dims_1.w));
     }
-    uint y_1 = z / dims.z;
-    uint x = y_1 / dims.y;
-    return metal::uint4(x, y_1 - (x * dims.y), z - (y_1 * dims.z), i_7 - (z * dims.w));
+    uint y_1 = z / dims_1.z;
+    uint x = y_1 / dims_1.y;
+    return metal::uint4(x, y_1 - (x * dims_1.y), z - (y_1 * dims_1.z), i_8 - (z * dims_1.w));
 }
 
 uint position(
@@ -377,55 +453,67 @@ void matrix_begin(
     return;
 }
 
-MatrixShare matrix_share(
-    uint i_8,
-    bool a_along_k,
-    bool b_along_k
+Share share_of(
+    uint i_9,
+    uint row_quads,
+    uint k_quads,
+    bool a_k_major,
+    bool b_k_major
 ) {
-    bool is_b_1 = i_8 >= 64u;
-    uint block_2 = is_b_1 ? (i_8 - 64u) : i_8;
-    if (is_b_1 ? b_along_k : a_along_k) {
-        return MatrixShare {i_8 < 128u, is_b_1, {}, (block_2 / 4u) * 4u, (block_2 % 4u) * 4u};
+    uint blocks = row_quads * k_quads;
+    bool is_b_1 = i_9 >= blocks;
+    uint block_1 = is_b_1 ? (i_9 - blocks) : i_9;
+    if (is_b_1 ? b_k_major : a_k_major) {
+        return Share {i_9 < (2u * blocks), is_b_1, {}, (block_1 / k_quads) * 4u, (block_1 % k_quads) * 4u};
     }
-    return MatrixShare {i_8 < 128u, is_b_1, {}, (block_2 % 16u) * 4u, (block_2 / 16u) * 4u};
+    return Share {i_9 < (2u * blocks), is_b_1, {}, (block_1 % row_quads) * 4u, (block_1 / row_quads) * 4u};
 }
 
-void stage_line(
+Share matrix_share(
+    uint i_10,
+    bool a_k_major_1,
+    bool b_k_major_1
+) {
+    Share _e8 = share_of(i_10, 16u, 4u, a_k_major_1, b_k_major_1);
+    return _e8;
+}
+
+void stage_row(
     bool is_b,
-    uint line_6,
-    uint k_8,
-    metal::float4 terms,
+    uint row_6,
+    uint k_9,
+    metal::float4 four,
     threadgroup type_8& matrix_b,
     threadgroup type_8& matrix_a
 ) {
-    uint place = (line_6 * MATRIX_STRIDE) + k_8;
+    uint place = (row_6 * MATRIX_STRIDE) + k_9;
     if (is_b) {
-        matrix_b.inner[place] = terms.x;
-        matrix_b.inner[place + 1u] = terms.y;
-        matrix_b.inner[place + 2u] = terms.z;
-        matrix_b.inner[place + 3u] = terms.w;
+        matrix_b.inner[place] = four.x;
+        matrix_b.inner[place + 1u] = four.y;
+        matrix_b.inner[place + 2u] = four.z;
+        matrix_b.inner[place + 3u] = four.w;
         return;
     } else {
-        matrix_a.inner[place] = terms.x;
-        matrix_a.inner[place + 1u] = terms.y;
-        matrix_a.inner[place + 2u] = terms.z;
-        matrix_a.inner[place + 3u] = terms.w;
+        matrix_a.inner[place] = four.x;
+        matrix_a.inner[place + 1u] = four.y;
+        matrix_a.inner[place + 2u] = four.z;
+        matrix_a.inner[place + 3u] = four.w;
         return;
     }
 }
 
 void matrix_stage(
-    MatrixShare share_1,
-    metal::float4x4 block_1,
+    Share share_2,
+    metal::float4x4 block,
     threadgroup type_8& matrix_b,
     threadgroup type_8& matrix_a
 ) {
-    if (share_1.any) {
-        metal::float4x4 lines = metal::transpose(block_1);
-        stage_line(share_1.is_b, share_1.line, share_1.k, lines[0], matrix_b, matrix_a);
-        stage_line(share_1.is_b, share_1.line + 1u, share_1.k, lines[1], matrix_b, matrix_a);
-        stage_line(share_1.is_b, share_1.line + 2u, share_1.k, lines[2], matrix_b, matrix_a);
-        stage_line(share_1.is_b, share_1.line + 3u, share_1.k, lines[3], matrix_b, matrix_a);
+    if (share_2.any) {
+        metal::float4x4 rows_1 = metal::transpose(block);
+        stage_row(share_2.is_b, share_2.row, share_2.k, rows_1[0], matrix_b, matrix_a);
+        stage_row(share_2.is_b, share_2.row + 1u, share_2.k, rows_1[1], matrix_b, matrix_a);
+        stage_row(share_2.is_b, share_2.row + 2u, share_2.k, rows_1[2], matrix_b, matrix_a);
+        stage_row(share_2.is_b, share_2.row + 3u, share_2.k, rows_1[3], matrix_b, matrix_a);
         return;
     } else {
         return;
@@ -439,20 +527,20 @@ metal::simdgroup_float8x8 NagaCooperativeLoad(const threadgroup float* ptr, int 
 }
 
 MatrixB load_b(
-    uint line_7,
-    uint k_9,
+    uint row_7,
+    uint k_10,
     threadgroup type_8& matrix_b
 ) {
-    uint place_1 = (line_7 * MATRIX_STRIDE) + k_9;
+    uint place_1 = (row_7 * MATRIX_STRIDE) + k_10;
     return NagaCooperativeLoad(&matrix_b.inner[place_1], MATRIX_STRIDE, true);
 }
 
 MatrixA load_a(
-    uint line_8,
-    uint k_10,
+    uint row_8,
+    uint k_11,
     threadgroup type_8& matrix_a
 ) {
-    uint place_2 = (line_8 * MATRIX_STRIDE) + k_10;
+    uint place_2 = (row_8 * MATRIX_STRIDE) + k_11;
     return NagaCooperativeLoad(&matrix_a.inner[place_2], MATRIX_STRIDE, false);
 }
 
@@ -471,9 +559,9 @@ MatrixC multiply_add(
 }
 
 void hot_matrices(
-    uint row,
+    uint row_9,
     uint column,
-    uint k_11,
+    uint k_12,
     thread MatrixC& c00_,
     thread MatrixC& c01_,
     thread MatrixC& c10_,
@@ -485,12 +573,12 @@ void hot_matrices(
     threadgroup type_8& matrix_b,
     threadgroup type_8& matrix_a
 ) {
-    MatrixB _e3 = load_b(column, k_11, matrix_b);
-    MatrixB _e6 = load_b(column + MATRIX, k_11, matrix_b);
-    MatrixA _e7 = load_a(row, k_11, matrix_a);
-    MatrixA _e10 = load_a(row + MATRIX, k_11, matrix_a);
-    MatrixA _e13 = load_a(row + 16u, k_11, matrix_a);
-    MatrixA _e16 = load_a(row + 24u, k_11, matrix_a);
+    MatrixB _e3 = load_b(column, k_12, matrix_b);
+    MatrixB _e6 = load_b(column + MATRIX, k_12, matrix_b);
+    MatrixA _e7 = load_a(row_9, k_12, matrix_a);
+    MatrixA _e10 = load_a(row_9 + MATRIX, k_12, matrix_a);
+    MatrixA _e13 = load_a(row_9 + 16u, k_12, matrix_a);
+    MatrixA _e16 = load_a(row_9 + 24u, k_12, matrix_a);
     MatrixC _e19 = c00_;
     MatrixC _e20 = multiply_add(_e7, _e3, _e19);
     c00_ = _e20;
@@ -545,15 +633,15 @@ void matrix_multiply(
     threadgroup type_8& matrix_b,
     threadgroup type_8& matrix_a
 ) {
-    uint k_12 = 0u;
+    uint k_13 = 0u;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e8 = k_12;
-            k_12 = _e8 + MATRIX;
+            uint _e8 = k_13;
+            k_13 = _e8 + MATRIX;
         }
         loop_init = false;
-        uint _e2 = k_12;
+        uint _e2 = k_13;
         if (_e2 < MATRIX_DEPTH) {
         } else {
             break;
@@ -561,14 +649,14 @@ void matrix_multiply(
         {
             uint _e5 = matrix_row(matrix_subgroup);
             uint _e6 = matrix_column(matrix_subgroup);
-            uint _e7 = k_12;
+            uint _e7 = k_13;
             hot_matrices(_e5, _e6, _e7, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_, matrix_b, matrix_a);
         }
     }
     return;
 }
 
-void leave_sums(
+void store_sums(
     MatrixC c_1,
     thread uint& matrix_subgroup,
     threadgroup type_9& matrix_sums
@@ -579,8 +667,8 @@ void leave_sums(
     return;
 }
 
-void matrix_leave(
-    uint i_9,
+void matrix_store(
+    uint i_11,
     thread uint& matrix_subgroup,
     thread MatrixC& c00_,
     thread MatrixC& c01_,
@@ -593,45 +681,45 @@ void matrix_leave(
     threadgroup type_9& matrix_sums
 ) {
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    switch(i_9) {
+    switch(i_11) {
         case 0u: {
             MatrixC _e2 = c00_;
-            leave_sums(_e2, matrix_subgroup, matrix_sums);
+            store_sums(_e2, matrix_subgroup, matrix_sums);
             break;
         }
         case 1u: {
             MatrixC _e4 = c01_;
-            leave_sums(_e4, matrix_subgroup, matrix_sums);
+            store_sums(_e4, matrix_subgroup, matrix_sums);
             break;
         }
         case 2u: {
             MatrixC _e6 = c10_;
-            leave_sums(_e6, matrix_subgroup, matrix_sums);
+            store_sums(_e6, matrix_subgroup, matrix_sums);
             break;
         }
         case 3u: {
             MatrixC _e8 = c11_;
-            leave_sums(_e8, matrix_subgroup, matrix_sums);
+            store_sums(_e8, matrix_subgroup, matrix_sums);
             break;
         }
         case 4u: {
             MatrixC _e10 = c20_;
-            leave_sums(_e10, matrix_subgroup, matrix_sums);
+            store_sums(_e10, matrix_subgroup, matrix_sums);
             break;
         }
         case 5u: {
             MatrixC _e12 = c21_;
-            leave_sums(_e12, matrix_subgroup, matrix_sums);
+            store_sums(_e12, matrix_subgroup, matrix_sums);
             break;
         }
         case 6u: {
             MatrixC _e14 = c30_;
-            leave_sums(_e14, matrix_subgroup, matrix_sums);
+            store_sums(_e14, matrix_subgroup, matrix_sums);
             break;
         }
         default: {
             MatrixC _e16 = c31_;
-            leave_sums(_e16, matrix_subgroup, matrix_sums);
+            store_sums(_e16, matrix_subgroup, matrix_sums);
             break;
         }
     }
@@ -640,57 +728,57 @@ void matrix_leave(
 }
 
 uint matrix_row_of(
-    uint i_10,
+    uint i_12,
     thread uint& matrix_subgroup
 ) {
     uint _e1 = matrix_row(matrix_subgroup);
-    return _e1 + ((i_10 / 2u) * MATRIX);
+    return _e1 + ((i_12 / 2u) * MATRIX);
 }
 
 uint matrix_column_of(
-    uint i_11,
+    uint i_13,
     thread uint& matrix_subgroup
 ) {
     uint _e1 = matrix_column(matrix_subgroup);
-    return _e1 + ((i_11 % 2u) * MATRIX);
+    return _e1 + ((i_13 % 2u) * MATRIX);
 }
 
 float matrix_sum(
-    uint row_1,
+    uint row_10,
     uint column_1,
     thread uint& matrix_subgroup,
     threadgroup type_9& matrix_sums
 ) {
     uint _e3 = matrix_subgroup;
-    uint place_4 = (((_e3 * MATRIX) + row_1) * MATRIX) + column_1;
+    uint place_4 = (((_e3 * MATRIX) + row_10) * MATRIX) + column_1;
     float _e12 = matrix_sums.inner[place_4];
     return _e12;
 }
 
 float c_at(
-    uint i_12,
+    uint i_14,
     device type_5 const& c_2,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_12, C_DTYPE);
+    uint _e3 = word_of(i_14, C_DTYPE);
     uint _e5 = c_2[_e3];
-    float _e7 = decode(_e5, i_12, C_DTYPE);
+    float _e7 = decode(_e5, i_14, C_DTYPE);
     return _e7;
 }
 
 void put(
-    uint i_13,
+    uint i_15,
     float value,
     device type_5& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_13] = as_type<uint>(value);
+    out[i_15] = as_type<uint>(value);
     return;
 }
 
 void finish(
-    Bases bases_1,
-    uint row_2,
+    Bases bases_2,
+    uint row_11,
     uint column_2,
     float sum,
     constant Params& params,
@@ -701,7 +789,7 @@ void finish(
     bool local_2 = {};
     float y = {};
     uint _e7 = params.size.x;
-    if (!((row_2 >= _e7))) {
+    if (!((row_11 >= _e7))) {
         uint _e15 = params.size.y;
         local_2 = column_2 >= _e15;
     } else {
@@ -716,7 +804,7 @@ void finish(
     if (false) {
         uint _e33 = params.places.x;
         uint _e39 = params.places.y;
-        uint place_5 = (bases_1.c + (row_2 * _e33)) + (column_2 * _e39);
+        uint place_5 = (bases_2.c + (row_11 * _e33)) + (column_2 * _e39);
         float _e45 = params.factors.y;
         float _e46 = c_at(place_5, c_2, _buffer_sizes);
         float _e47 = y;
@@ -725,7 +813,7 @@ void finish(
     uint _e53 = params.places.z;
     uint _e59 = params.places.w;
     float _e62 = y;
-    put((bases_1.out + (row_2 * _e53)) + (column_2 * _e59), _e62, out, _buffer_sizes);
+    put((bases_2.out + (row_11 * _e53)) + (column_2 * _e59), _e62, out, _buffer_sizes);
     return;
 }
 
@@ -761,100 +849,94 @@ struct product_matrixInput {
     uint k = 0u;
     uint i = 0u;
     uint at = {};
-    metal::uint4 size = params.size;
-    uint rows = ((size.x + MATRIX_SPAN) - 1u) / MATRIX_SPAN;
-    uint columns = ((size.y + MATRIX_SPAN) - 1u) / MATRIX_SPAN;
-    uint _e21 = params.batch.x;
-    uint _e25 = params.batch.y;
-    uint _e30 = params.batch.z;
-    uint _e35 = params.batch.w;
-    uint batches = ((_e21 * _e25) * _e30) * _e35;
-    uint _e37 = flat_workgroup(workgroup, workgroups);
-    if (_e37 >= ((rows * columns) * batches)) {
+    uint _e4 = flat_workgroup(workgroup, workgroups);
+    Corner _e6 = corner_of(_e4, MATRIX_SPAN, params);
+    if (!(_e6.inside)) {
         return;
     }
-    Corner corner_1 = Corner {(_e37 % rows) * MATRIX_SPAN, ((_e37 / rows) % columns) * MATRIX_SPAN};
-    Bases _e49 = bases_of((_e37 / rows) / columns, params);
-    matrix_begin(lane, subgroup, size.w, matrix_lane, matrix_subgroup, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_);
-    uint _e54 = params.steps.y;
-    bool a_along_k_1 = _e54 == 1u;
-    uint _e60 = params.steps.w;
-    bool b_along_k_1 = _e60 == 1u;
-    MatrixShare _e63 = matrix_share(lane, a_along_k_1, b_along_k_1);
-    MatrixShare _e66 = matrix_share(lane + MATRIX_INVOCATIONS, a_along_k_1, b_along_k_1);
-    metal::float4x4 _e68 = load(_e49, corner_1, _e63, 0u, params, b_1, a_1, _buffer_sizes);
-    first_block = _e68;
-    metal::float4x4 _e71 = load(_e49, corner_1, _e66, 0u, params, b_1, a_1, _buffer_sizes);
-    second_block = _e71;
+    Bases _e10 = bases_of(_e6.batch, params);
+    uint _e14 = params.size.w;
+    matrix_begin(lane, subgroup, _e14, matrix_lane, matrix_subgroup, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_);
+    uint _e15 = a_k_stride(params);
+    bool a_k_major_2 = _e15 == 1u;
+    uint _e18 = b_k_stride(params);
+    bool b_k_major_2 = _e18 == 1u;
+    Share _e21 = matrix_share(lane, a_k_major_2, b_k_major_2);
+    Share _e24 = matrix_share(lane + MATRIX_INVOCATIONS, a_k_major_2, b_k_major_2);
+    metal::float4x4 _e26 = load(_e10, _e6, _e21, 0u, params, b_1, a_1, _buffer_sizes);
+    first_block = _e26;
+    metal::float4x4 _e29 = load(_e10, _e6, _e24, 0u, params, b_1, a_1, _buffer_sizes);
+    second_block = _e29;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e88 = k;
-            k = _e88 + MATRIX_DEPTH;
+            uint _e49 = k;
+            k = _e49 + MATRIX_DEPTH;
         }
         loop_init_1 = false;
-        uint _e75 = k;
-        if (_e75 < size.z) {
+        uint _e33 = k;
+        uint _e37 = params.size.z;
+        if (_e33 < _e37) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            metal::float4x4 _e78 = first_block;
-            matrix_stage(_e63, _e78, matrix_b, matrix_a);
-            metal::float4x4 _e79 = second_block;
-            matrix_stage(_e66, _e79, matrix_b, matrix_a);
+            metal::float4x4 _e39 = first_block;
+            matrix_stage(_e21, _e39, matrix_b, matrix_a);
+            metal::float4x4 _e40 = second_block;
+            matrix_stage(_e24, _e40, matrix_b, matrix_a);
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e80 = k;
-            metal::float4x4 _e83 = load(_e49, corner_1, _e63, _e80 + MATRIX_DEPTH, params, b_1, a_1, _buffer_sizes);
-            first_block = _e83;
-            uint _e84 = k;
-            metal::float4x4 _e87 = load(_e49, corner_1, _e66, _e84 + MATRIX_DEPTH, params, b_1, a_1, _buffer_sizes);
-            second_block = _e87;
+            uint _e41 = k;
+            metal::float4x4 _e44 = load(_e10, _e6, _e21, _e41 + MATRIX_DEPTH, params, b_1, a_1, _buffer_sizes);
+            first_block = _e44;
+            uint _e45 = k;
+            metal::float4x4 _e48 = load(_e10, _e6, _e24, _e45 + MATRIX_DEPTH, params, b_1, a_1, _buffer_sizes);
+            second_block = _e48;
             matrix_multiply(matrix_subgroup, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_, matrix_b, matrix_a);
         }
     }
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e130 = i;
-            i = _e130 + 1u;
+            uint _e91 = i;
+            i = _e91 + 1u;
         }
         loop_init_2 = false;
-        uint _e93 = i;
-        if (_e93 < MATRIX_COUNT) {
+        uint _e54 = i;
+        if (_e54 < MATRIX_COUNT) {
         } else {
             break;
         }
         {
-            uint _e96 = i;
-            matrix_leave(_e96, matrix_subgroup, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_, matrix_sums);
-            uint _e98 = i;
-            uint _e99 = matrix_row_of(_e98, matrix_subgroup);
-            uint row_3 = corner_1.row + _e99;
-            uint _e102 = i;
-            uint _e103 = matrix_column_of(_e102, matrix_subgroup);
-            uint column_3 = corner_1.column + _e103;
+            uint _e57 = i;
+            matrix_store(_e57, matrix_subgroup, c00_, c01_, c10_, c11_, c20_, c21_, c30_, c31_, matrix_sums);
+            uint _e59 = i;
+            uint _e60 = matrix_row_of(_e59, matrix_subgroup);
+            uint row_12 = _e6.row + _e60;
+            uint _e63 = i;
+            uint _e64 = matrix_column_of(_e63, matrix_subgroup);
+            uint column_3 = _e6.column + _e64;
             at = lane & 31u;
             bool loop_init_3 = true;
             while(true) {
                 if (!loop_init_3) {
-                    uint _e126 = at;
-                    at = _e126 + 32u;
+                    uint _e87 = at;
+                    at = _e87 + 32u;
                 }
                 loop_init_3 = false;
-                uint _e108 = at;
-                if (_e108 < 64u) {
+                uint _e69 = at;
+                if (_e69 < 64u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e111 = at;
-                    uint _e114 = at;
-                    float _e117 = matrix_sum(_e111 / MATRIX, _e114 % MATRIX, matrix_subgroup, matrix_sums);
-                    uint _e118 = at;
-                    uint _e122 = at;
-                    finish(_e49, row_3 + (_e118 / MATRIX), column_3 + (_e122 % MATRIX), _e117, params, c_2, out, _buffer_sizes);
+                    uint _e72 = at;
+                    uint _e75 = at;
+                    float _e78 = matrix_sum(_e72 / MATRIX, _e75 % MATRIX, matrix_subgroup, matrix_sums);
+                    uint _e79 = at;
+                    uint _e83 = at;
+                    finish(_e10, row_12 + (_e79 / MATRIX), column_3 + (_e83 % MATRIX), _e78, params, c_2, out, _buffer_sizes);
                 }
             }
         }

@@ -26,10 +26,10 @@ typedef metal::atomic_uint type_7[1];
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
 constant uint BITS_MASK = 4294967295u;
-constant uint PER = 1u;
-constant uint WORKGROUP = 256u;
 constant uint A_DTYPE = 0u;
 constant uint B_DTYPE = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 constant uint SHIFT = 2u;
 
 float raised(
@@ -168,20 +168,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_5,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_5,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_5);
     }
-    uint z = i_5 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_5 - (z * dims.w));
+    uint z = i_5 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_5 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x_2 = y / dims.y;
-    return metal::uint4(x_2, y - (x_2 * dims.y), z - (y * dims.z), i_5 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x_2 = y / dims_1.y;
+    return metal::uint4(x_2, y - (x_2 * dims_1.y), z - (y * dims_1.z), i_5 - (z * dims_1.w));
 }
 
 uint position(
@@ -228,27 +234,28 @@ struct quantize_rowsInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first, dims_1);
-    View _e23 = params.a;
-    uint _e24 = position(_e23, _e20);
-    View _e27 = params.b;
-    uint _e28 = position(_e27, _e20);
-    View _e31 = params.out;
-    uint _e32 = position(_e31, _e20);
-    uint _e33 = code(_e24, _e28, a, b, _buffer_sizes);
+    metal::uint4 _e14 = unravel(first, dims_2);
+    View _e17 = params.a;
+    uint _e18 = position(_e17, _e14);
+    View _e21 = params.b;
+    uint _e22 = position(_e21, _e14);
+    View _e25 = params.out;
+    uint _e26 = position(_e25, _e14);
+    uint _e27 = code(_e18, _e22, a, b, _buffer_sizes);
     if (true) {
-        put_bits(_e32, _e33, out, _buffer_sizes);
+        put_bits(_e26, _e27, out, _buffer_sizes);
         return;
     }
     uint a_step = params.a.strides.w;
     uint b_step = params.b.strides.w;
-    uint _e50 = code(_e24 + a_step, _e28 + b_step, a, b, _buffer_sizes);
-    uint _e60 = code(_e24 + (2u * a_step), _e28 + (2u * b_step), a, b, _buffer_sizes);
-    uint _e70 = code(_e24 + (3u * a_step), _e28 + (3u * b_step), a, b, _buffer_sizes);
-    put_word(_e32, ((_e33 | (_e50 << 8u)) | (_e60 << 16u)) | (_e70 << 24u), out, _buffer_sizes);
+    uint _e44 = code(_e18 + a_step, _e22 + b_step, a, b, _buffer_sizes);
+    uint _e54 = code(_e18 + (2u * a_step), _e22 + (2u * b_step), a, b, _buffer_sizes);
+    uint _e64 = code(_e18 + (3u * a_step), _e22 + (3u * b_step), a, b, _buffer_sizes);
+    put_word(_e26, ((_e27 | (_e44 << 8u)) | (_e54 << 16u)) | (_e64 << 24u), out, _buffer_sizes);
     return;
 }

@@ -25,10 +25,10 @@ struct Params {
 typedef uint type_2[1];
 constant uint BITS_MASK = 4294967295u;
 constant uint MODE = 0u;
-constant uint PER = 1u;
 constant uint SPLIT = 0u;
-constant uint WORKGROUP = 256u;
 constant uint SHIFT = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 
 uint position(
     View view,
@@ -85,20 +85,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_1,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_1,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_1 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
+    uint z = i_1 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_1 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_1 - (z * dims_1.w));
 }
 
 void put_bits(
@@ -138,51 +144,52 @@ struct rearrangeInput {
     uint number = ((_e3 * WORKGROUP) + lane) * PER;
     uint first = number >> SPLIT;
     uint half_1 = number & SPLIT;
-    metal::uint4 dims_1 = params.dims;
-    if (first >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e16 = count_of(dims_2);
+    if (first >= _e16) {
         return;
     }
-    metal::uint4 _e24 = unravel(first, dims_1);
-    at = _e24;
-    View _e28 = params.out;
-    metal::uint4 _e29 = at;
-    uint _e30 = position(_e28, _e29);
-    uint place = (_e30 << SPLIT) | half_1;
+    metal::uint4 _e18 = unravel(first, dims_2);
+    at = _e18;
+    View _e22 = params.out;
+    metal::uint4 _e23 = at;
+    uint _e24 = position(_e22, _e23);
+    uint place = (_e24 << SPLIT) | half_1;
     if (true) {
-        metal::uint4 _e38 = at;
-        uint _e39 = moved(_e38, half_1, params, a, _buffer_sizes);
-        put_bits(place, _e39, out, _buffer_sizes);
+        metal::uint4 _e32 = at;
+        uint _e33 = moved(_e32, half_1, params, a, _buffer_sizes);
+        put_bits(place, _e33, out, _buffer_sizes);
         return;
     }
-    metal::uint4 _e40 = at;
-    uint _e41 = moved(_e40, half_1, params, a, _buffer_sizes);
-    word = _e41;
-    uint _e44 = at.w;
-    at.w = _e44 + 1u;
+    metal::uint4 _e34 = at;
+    uint _e35 = moved(_e34, half_1, params, a, _buffer_sizes);
+    word = _e35;
+    uint _e38 = at.w;
+    at.w = _e38 + 1u;
     if (false) {
+        uint _e45 = word;
+        metal::uint4 _e46 = at;
+        uint _e47 = moved(_e46, half_1, params, a, _buffer_sizes);
+        word = _e45 | (_e47 << 16u);
+    } else {
         uint _e51 = word;
         metal::uint4 _e52 = at;
         uint _e53 = moved(_e52, half_1, params, a, _buffer_sizes);
-        word = _e51 | (_e53 << 16u);
-    } else {
-        uint _e57 = word;
-        metal::uint4 _e58 = at;
-        uint _e59 = moved(_e58, half_1, params, a, _buffer_sizes);
-        word = _e57 | (_e59 << 8u);
-        uint _e64 = at.w;
-        at.w = _e64 + 1u;
-        uint _e67 = word;
-        metal::uint4 _e68 = at;
-        uint _e69 = moved(_e68, half_1, params, a, _buffer_sizes);
-        word = _e67 | (_e69 << 16u);
-        uint _e74 = at.w;
-        at.w = _e74 + 1u;
-        uint _e77 = word;
-        metal::uint4 _e78 = at;
-        uint _e79 = moved(_e78, half_1, params, a, _buffer_sizes);
-        word = _e77 | (_e79 << 24u);
+        word = _e51 | (_e53 << 8u);
+        uint _e58 = at.w;
+        at.w = _e58 + 1u;
+        uint _e61 = word;
+        metal::uint4 _e62 = at;
+        uint _e63 = moved(_e62, half_1, params, a, _buffer_sizes);
+        word = _e61 | (_e63 << 16u);
+        uint _e68 = at.w;
+        at.w = _e68 + 1u;
+        uint _e71 = word;
+        metal::uint4 _e72 = at;
+        uint _e73 = moved(_e72, half_1, params, a, _buffer_sizes);
+        word = _e71 | (_e73 << 24u);
     }
-    uint _e83 = word;
-    put_word(place, _e83, out, _buffer_sizes);
+    uint _e77 = word;
+    put_word(place, _e77, out, _buffer_sizes);
     return;
 }

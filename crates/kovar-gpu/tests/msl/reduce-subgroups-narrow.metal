@@ -29,10 +29,10 @@ struct Params {
     uint squared;
     char _pad5[8];
 };
-struct Part {
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -66,47 +66,47 @@ void enter_subgroups(
 }
 
 metal::uint4 unravel(
-    uint i_2,
+    uint i,
     metal::uint4 dims
 ) {
     if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_2);
+        return metal::uint4(0u, 0u, 0u, i);
     }
-    uint z = i_2 / dims.w;
+    uint z = i / dims.w;
     if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_2 - (z * dims.w));
+        return metal::uint4(0u, 0u, z, i - (z * dims.w));
     }
     uint y = z / dims.z;
     uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_2 - (z * dims.w));
+    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk.inside;
+    chunk.index = _e19 ? index : 0u;
+    uint _e23 = chunk.index;
+    chunk.row = _e23 / rows.chunks;
+    uint _e27 = chunk.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk.index;
+    uint _e41 = chunk.row;
+    chunk.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk.first;
+    uint _e51 = chunk.first;
+    bool _e58 = chunk.inside;
+    chunk.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk.lanes;
+    chunk.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk;
     return _e70;
 }
 
@@ -127,13 +127,13 @@ uint position(
 
 float decode(
     uint word,
-    uint i_3,
+    uint i_1,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_3 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_1 & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -141,21 +141,87 @@ float decode(
 }
 
 uint word_of(
-    uint i_4,
+    uint i_2,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_4 : (i_4 >> 1u);
+    return (dtype_1 == F32_) ? i_2 : (i_2 >> 1u);
 }
 
 float a_at(
-    uint i_5,
+    uint i_3,
     device type_5 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_5, A_DTYPE);
+    uint _e3 = word_of(i_3, A_DTYPE);
     uint _e5 = a[_e3];
-    float _e7 = decode(_e5, i_5, A_DTYPE);
+    float _e7 = decode(_e5, i_3, A_DTYPE);
     return _e7;
+}
+
+float sum_of_squares(
+    Chunk chunk_1,
+    uint start,
+    uint stride,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum_1 = 0.0;
+    uint i_4 = {};
+    i_4 = chunk_1.first + chunk_1.lane;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e19 = i_4;
+            i_4 = _e19 + chunk_1.lanes;
+        }
+        loop_init = false;
+        uint _e9 = i_4;
+        if (_e9 < chunk_1.last) {
+        } else {
+            break;
+        }
+        {
+            uint _e12 = i_4;
+            float _e15 = a_at(start + (_e12 * stride), a, _buffer_sizes);
+            float _e16 = sum_1;
+            sum_1 = _e16 + (_e15 * _e15);
+        }
+    }
+    float _e22 = sum_1;
+    return _e22;
+}
+
+float sum_of(
+    Chunk chunk_2,
+    uint start_1,
+    uint stride_1,
+    device type_5 const& a,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum_2 = 0.0;
+    uint i_5 = {};
+    i_5 = chunk_2.first + chunk_2.lane;
+    bool loop_init_1 = true;
+    while(true) {
+        if (!loop_init_1) {
+            uint _e18 = i_5;
+            i_5 = _e18 + chunk_2.lanes;
+        }
+        loop_init_1 = false;
+        uint _e9 = i_5;
+        if (_e9 < chunk_2.last) {
+        } else {
+            break;
+        }
+        {
+            float _e12 = sum_2;
+            uint _e13 = i_5;
+            float _e16 = a_at(start_1 + (_e13 * stride_1), a, _buffer_sizes);
+            sum_2 = _e12 + _e16;
+        }
+    }
+    float _e21 = sum_2;
+    return _e21;
 }
 
 metal::float2 sum_pairs(
@@ -178,13 +244,13 @@ metal::float2 sum_pairs(
             lane_sums.inner[_e10] = unnamed;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        bool loop_init = true;
+        bool loop_init_2 = true;
         while(true) {
-            if (!loop_init) {
+            if (!loop_init_2) {
                 uint _e27 = i_6;
                 i_6 = _e27 + 1u;
             }
-            loop_init = false;
+            loop_init_2 = false;
             uint _e17 = i_6;
             uint _e19 = all_subgroups;
             if (_e17 < _e19) {
@@ -206,13 +272,13 @@ metal::float2 sum_pairs(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes = 1u << log2_lanes;
     step = lanes >> 1u;
-    bool loop_init_1 = true;
+    bool loop_init_3 = true;
     while(true) {
-        if (!loop_init_1) {
+        if (!loop_init_3) {
             uint _e55 = step;
             step = _e55 >> 1u;
         }
-        loop_init_1 = false;
+        loop_init_3 = false;
         uint _e38 = step;
         if (_e38 > 0u) {
         } else {
@@ -299,75 +365,37 @@ struct reduceInput {
     uint all_subgroups = {};
     bool leads_subgroup = {};
     float sum = 0.0;
-    uint i = {};
-    uint i_1 = {};
     bool local = {};
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
     Rows rows_1 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
+    Chunk _e10 = chunk_of(rows_1, _e9, lane);
     View _e13 = params.a;
     uint _e15 = position(_e13, _e10.at);
-    uint stride = params.a.strides.w;
+    uint stride_2 = params.a.strides.w;
     uint _e25 = params.squared;
     if (_e25 != 0u) {
-        i = _e10.first + _e10.lane;
-        bool loop_init_2 = true;
-        while(true) {
-            if (!loop_init_2) {
-                uint _e42 = i;
-                i = _e42 + _e10.lanes;
-            }
-            loop_init_2 = false;
-            uint _e32 = i;
-            if (_e32 < _e10.last) {
-            } else {
-                break;
-            }
-            {
-                uint _e35 = i;
-                float _e38 = a_at(_e15 + (_e35 * stride), a, _buffer_sizes);
-                float _e39 = sum;
-                sum = _e39 + (_e38 * _e38);
-            }
-        }
+        float _e28 = sum_of_squares(_e10, _e15, stride_2, a, _buffer_sizes);
+        sum = _e28;
     } else {
-        i_1 = _e10.first + _e10.lane;
-        bool loop_init_3 = true;
-        while(true) {
-            if (!loop_init_3) {
-                uint _e58 = i_1;
-                i_1 = _e58 + _e10.lanes;
-            }
-            loop_init_3 = false;
-            uint _e49 = i_1;
-            if (_e49 < _e10.last) {
-            } else {
-                break;
-            }
-            {
-                float _e52 = sum;
-                uint _e53 = i_1;
-                float _e56 = a_at(_e15 + (_e53 * stride), a, _buffer_sizes);
-                sum = _e52 + _e56;
-            }
-        }
+        float _e29 = sum_of(_e10, _e15, stride_2, a, _buffer_sizes);
+        sum = _e29;
     }
-    float _e62 = sum;
-    float _e63 = sum_lanes(lane, rows_1.log2_lanes, _e62, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    float _e31 = sum;
+    float _e32 = sum_lanes(lane, rows_1.log2_lanes, _e31, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
     if (_e10.inside) {
         local = _e10.lane == 0u;
     } else {
         local = false;
     }
-    bool _e71 = local;
-    if (_e71) {
-        uint chunk = _e10.number - (_e10.row * rows_1.chunks);
-        View _e79 = params.out;
-        uint _e81 = position(_e79, _e10.at);
-        uint _e86 = params.out.strides.w;
-        float _e91 = params.divisor;
-        put(_e81 + (chunk * _e86), _e63 / _e91, out, _buffer_sizes);
+    bool _e40 = local;
+    if (_e40) {
+        uint column = _e10.index - (_e10.row * rows_1.chunks);
+        View _e48 = params.out;
+        uint _e50 = position(_e48, _e10.at);
+        uint _e55 = params.out.strides.w;
+        float _e60 = params.divisor;
+        put(_e50 + (column * _e55), _e32 / _e60, out, _buffer_sizes);
         return;
     } else {
         return;

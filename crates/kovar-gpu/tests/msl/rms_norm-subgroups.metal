@@ -27,16 +27,16 @@ struct Params {
     Rows rows;
     View out;
     View a;
-    View b;
+    View c;
     float eps;
     uint weighted;
     char _pad6[8];
 };
 typedef uint type_3[1];
-struct Part {
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -50,20 +50,20 @@ struct type_7 {
 };
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
-constant uint B_DTYPE = 0u;
-constant uint A_DTYPE = 0u;
 constant uint C_DTYPE = 0u;
+constant uint A_DTYPE = 0u;
+constant uint B_DTYPE = 0u;
+constant uint PER = 1u;
 
 float decode(
     uint word,
-    uint i_3,
+    uint i_1,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_3 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_1 & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -71,36 +71,36 @@ float decode(
 }
 
 uint word_of(
-    uint i_4,
+    uint i_2,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_4 : (i_4 >> 1u);
+    return (dtype_1 == F32_) ? i_2 : (i_2 >> 1u);
 }
 
-float b_at(
-    uint i_5,
-    device type_3 const& b,
+float c_at(
+    uint i_3,
+    device type_3 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_5, B_DTYPE);
-    uint _e5 = b[_e3];
-    float _e7 = decode(_e5, i_5, B_DTYPE);
+    uint _e3 = word_of(i_3, C_DTYPE);
+    uint _e5 = c[_e3];
+    float _e7 = decode(_e5, i_3, C_DTYPE);
     return _e7;
 }
 
 float weight(
-    uint i_6,
+    uint i_4,
     constant Params& params,
-    device type_3 const& b,
+    device type_3 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e3 = params.weighted;
     if (_e3 == 0u) {
         return 1.0;
     }
-    uint _e10 = params.b.offset;
-    uint _e15 = params.b.strides.w;
-    float _e18 = b_at(_e10 + (i_6 * _e15), b, _buffer_sizes);
+    uint _e10 = params.c.offset;
+    uint _e15 = params.c.strides.w;
+    float _e18 = c_at(_e10 + (i_4 * _e15), c, _buffer_sizes);
     return _e18;
 }
 
@@ -119,47 +119,47 @@ void enter_subgroups(
 }
 
 metal::uint4 unravel(
-    uint i_7,
+    uint i_5,
     metal::uint4 dims
 ) {
     if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_7);
+        return metal::uint4(0u, 0u, 0u, i_5);
     }
-    uint z = i_7 / dims.w;
+    uint z = i_5 / dims.w;
     if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_7 - (z * dims.w));
+        return metal::uint4(0u, 0u, z, i_5 - (z * dims.w));
     }
     uint y = z / dims.z;
     uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_7 - (z * dims.w));
+    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_5 - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk.inside;
+    chunk.index = _e19 ? index : 0u;
+    uint _e23 = chunk.index;
+    chunk.row = _e23 / rows.chunks;
+    uint _e27 = chunk.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk.index;
+    uint _e41 = chunk.row;
+    chunk.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk.first;
+    uint _e51 = chunk.first;
+    bool _e58 = chunk.inside;
+    chunk.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk.lanes;
+    chunk.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk;
     return _e70;
 }
 
@@ -179,24 +179,57 @@ uint position(
 }
 
 float a_at(
-    uint i_8,
+    uint i_6,
     device type_3 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_8, A_DTYPE);
+    uint _e3 = word_of(i_6, A_DTYPE);
     uint _e5 = a[_e3];
-    float _e7 = decode(_e5, i_8, A_DTYPE);
+    float _e7 = decode(_e5, i_6, A_DTYPE);
     return _e7;
 }
 
-float c_at(
-    uint i_9,
-    device type_3 const& c,
+float sum_of_squares(
+    Chunk chunk_1,
+    uint start,
+    uint stride,
+    device type_3 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_9, C_DTYPE);
-    uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_9, C_DTYPE);
+    float sum = 0.0;
+    uint i_7 = {};
+    i_7 = chunk_1.first + chunk_1.lane;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e19 = i_7;
+            i_7 = _e19 + chunk_1.lanes;
+        }
+        loop_init = false;
+        uint _e9 = i_7;
+        if (_e9 < chunk_1.last) {
+        } else {
+            break;
+        }
+        {
+            uint _e12 = i_7;
+            float _e15 = a_at(start + (_e12 * stride), a, _buffer_sizes);
+            float _e16 = sum;
+            sum = _e16 + (_e15 * _e15);
+        }
+    }
+    float _e22 = sum;
+    return _e22;
+}
+
+float b_at(
+    uint i_8,
+    device type_3 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e3 = word_of(i_8, B_DTYPE);
+    uint _e5 = b[_e3];
+    float _e7 = decode(_e5, i_8, B_DTYPE);
     return _e7;
 }
 
@@ -210,7 +243,7 @@ metal::float2 sum_pairs(
     threadgroup type_7& lane_sums
 ) {
     metal::float2 all = metal::float2(0.0);
-    uint i_10 = 0u;
+    uint i_9 = 0u;
     uint step = {};
     if (log2_lanes == 8u) {
         metal::float2 unnamed = metal::simd_sum(value);
@@ -220,14 +253,14 @@ metal::float2 sum_pairs(
             lane_sums.inner[_e10] = unnamed;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        bool loop_init = true;
+        bool loop_init_1 = true;
         while(true) {
-            if (!loop_init) {
-                uint _e27 = i_10;
-                i_10 = _e27 + 1u;
+            if (!loop_init_1) {
+                uint _e27 = i_9;
+                i_9 = _e27 + 1u;
             }
-            loop_init = false;
-            uint _e17 = i_10;
+            loop_init_1 = false;
+            uint _e17 = i_9;
             uint _e19 = all_subgroups;
             if (_e17 < _e19) {
             } else {
@@ -235,7 +268,7 @@ metal::float2 sum_pairs(
             }
             {
                 metal::float2 _e21 = all;
-                uint _e23 = i_10;
+                uint _e23 = i_9;
                 metal::float2 _e25 = lane_sums.inner[_e23];
                 all = _e21 + _e25;
             }
@@ -248,13 +281,13 @@ metal::float2 sum_pairs(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes = 1u << log2_lanes;
     step = lanes >> 1u;
-    bool loop_init_1 = true;
+    bool loop_init_2 = true;
     while(true) {
-        if (!loop_init_1) {
+        if (!loop_init_2) {
             uint _e55 = step;
             step = _e55 >> 1u;
         }
-        loop_init_1 = false;
+        loop_init_2 = false;
         uint _e38 = step;
         if (_e38 > 0u) {
         } else {
@@ -289,6 +322,52 @@ float sum_lanes(
     return _e5.x;
 }
 
+float row_squares(
+    Rows rows_1,
+    Chunk chunk_2,
+    uint start_1,
+    uint stride_1,
+    uint lane_4,
+    thread uint& own_subgroup,
+    thread uint& all_subgroups,
+    thread bool& leads_subgroup,
+    device type_3 const& a,
+    device type_3 const& b,
+    threadgroup type_7& lane_sums,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum_1 = 0.0;
+    uint i_10 = {};
+    if (rows_1.chunks == 1u) {
+        float _e10 = sum_of_squares(chunk_2, start_1, stride_1, a, _buffer_sizes);
+        sum_1 = _e10;
+    } else {
+        i_10 = chunk_2.lane;
+        bool loop_init_3 = true;
+        while(true) {
+            if (!loop_init_3) {
+                uint _e24 = i_10;
+                i_10 = _e24 + chunk_2.lanes;
+            }
+            loop_init_3 = false;
+            uint _e13 = i_10;
+            if (_e13 < rows_1.chunks) {
+            } else {
+                break;
+            }
+            {
+                float _e16 = sum_1;
+                uint _e20 = i_10;
+                float _e22 = b_at((chunk_2.row * rows_1.chunks) + _e20, b, _buffer_sizes);
+                sum_1 = _e16 + _e22;
+            }
+        }
+    }
+    float _e28 = sum_1;
+    float _e29 = sum_lanes(lane_4, rows_1.log2_lanes, _e28, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    return _e29;
+}
+
 void put(
     uint i_11,
     float value_2,
@@ -321,9 +400,9 @@ struct rms_normInput {
 , uint subgroups [[simdgroups_per_threadgroup]]
 , uint invocation [[thread_index_in_simdgroup]]
 , constant Params& params [[user(fake0)]]
-, device type_3 const& b [[user(fake0)]]
-, device type_3 const& a [[user(fake0)]]
 , device type_3 const& c [[user(fake0)]]
+, device type_3 const& a [[user(fake0)]]
+, device type_3 const& b [[user(fake0)]]
 , threadgroup type_7& lane_sums
 , device type_3& out [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
@@ -331,97 +410,50 @@ struct rms_normInput {
     uint own_subgroup = {};
     uint all_subgroups = {};
     bool leads_subgroup = {};
-    float sum = 0.0;
     uint i = {};
-    uint i_1 = {};
-    uint i_2 = {};
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
-    Rows rows_1 = params.rows;
+    Rows rows_2 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
+    Chunk _e10 = chunk_of(rows_2, _e9, lane);
     View _e13 = params.a;
     uint _e15 = position(_e13, _e10.at);
-    uint stride = params.a.strides.w;
-    if (rows_1.chunks == 1u) {
-        i = _e10.first + _e10.lane;
-        bool loop_init_2 = true;
-        while(true) {
-            if (!loop_init_2) {
-                uint _e40 = i;
-                i = _e40 + _e10.lanes;
-            }
-            loop_init_2 = false;
-            uint _e30 = i;
-            if (_e30 < _e10.last) {
-            } else {
-                break;
-            }
-            {
-                uint _e33 = i;
-                float _e36 = a_at(_e15 + (_e33 * stride), a, _buffer_sizes);
-                float _e37 = sum;
-                sum = _e37 + (_e36 * _e36);
-            }
-        }
-    } else {
-        i_1 = _e10.lane;
-        bool loop_init_3 = true;
-        while(true) {
-            if (!loop_init_3) {
-                uint _e56 = i_1;
-                i_1 = _e56 + _e10.lanes;
-            }
-            loop_init_3 = false;
-            uint _e45 = i_1;
-            if (_e45 < rows_1.chunks) {
-            } else {
-                break;
-            }
-            {
-                float _e48 = sum;
-                uint _e52 = i_1;
-                float _e54 = c_at((_e10.row * rows_1.chunks) + _e52, c, _buffer_sizes);
-                sum = _e48 + _e54;
-            }
-        }
-    }
-    float _e60 = sum;
-    float _e61 = sum_lanes(lane, rows_1.log2_lanes, _e60, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
-    float _e68 = params.eps;
-    float factor = 1.0 / metal::sqrt((_e61 / static_cast<float>(rows_1.dims.w)) + _e68);
-    View _e75 = params.out;
-    uint _e77 = position(_e75, _e10.at);
+    uint stride_2 = params.a.strides.w;
+    float _e21 = row_squares(rows_2, _e10, _e15, stride_2, lane, own_subgroup, all_subgroups, leads_subgroup, a, b, lane_sums, _buffer_sizes);
+    float _e28 = params.eps;
+    float factor = 1.0 / metal::sqrt((_e21 / static_cast<float>(rows_2.dims.w)) + _e28);
+    View _e35 = params.out;
+    uint _e37 = position(_e35, _e10.at);
     uint step_1 = params.out.strides.w;
-    i_2 = _e10.first + (_e10.lane * PER);
+    i = _e10.first + (_e10.lane * PER);
     bool loop_init_4 = true;
     while(true) {
         if (!loop_init_4) {
-            uint _e121 = i_2;
-            i_2 = _e121 + (_e10.lanes * PER);
+            uint _e81 = i;
+            i = _e81 + (_e10.lanes * PER);
         }
         loop_init_4 = false;
-        uint _e89 = i_2;
-        if (_e89 < _e10.last) {
+        uint _e49 = i;
+        if (_e49 < _e10.last) {
         } else {
             break;
         }
         {
-            uint _e92 = i_2;
-            float _e95 = a_at(_e15 + (_e92 * stride), a, _buffer_sizes);
-            uint _e97 = i_2;
-            float _e98 = weight(_e97, params, b, _buffer_sizes);
-            float y_1 = (_e95 * factor) * _e98;
+            uint _e52 = i;
+            float _e55 = a_at(_e15 + (_e52 * stride_2), a, _buffer_sizes);
+            uint _e57 = i;
+            float _e58 = weight(_e57, params, c, _buffer_sizes);
+            float y_1 = (_e55 * factor) * _e58;
             if (true) {
-                uint _e104 = i_2;
-                put(_e77 + (_e104 * step_1), y_1, out, _buffer_sizes);
+                uint _e64 = i;
+                put(_e37 + (_e64 * step_1), y_1, out, _buffer_sizes);
             } else {
-                uint _e107 = i_2;
-                float _e112 = a_at(_e15 + ((_e107 + 1u) * stride), a, _buffer_sizes);
-                uint _e114 = i_2;
-                float _e117 = weight(_e114 + 1u, params, b, _buffer_sizes);
-                float next = (_e112 * factor) * _e117;
-                uint _e119 = i_2;
-                put_pair(_e77 + _e119, y_1, next, out, _buffer_sizes);
+                uint _e67 = i;
+                float _e72 = a_at(_e15 + ((_e67 + 1u) * stride_2), a, _buffer_sizes);
+                uint _e74 = i;
+                float _e77 = weight(_e74 + 1u, params, c, _buffer_sizes);
+                float next = (_e72 * factor) * _e77;
+                uint _e79 = i;
+                put_pair(_e37 + _e79, y_1, next, out, _buffer_sizes);
             }
         }
     }

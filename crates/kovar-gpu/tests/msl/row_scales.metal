@@ -54,20 +54,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_1,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_1,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_1 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
+    uint z = i_1 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_1 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_1 - (z * dims_1.w));
 }
 
 uint position(
@@ -138,62 +144,63 @@ struct row_scalesInput {
     uint i = {};
     uint step = 16u;
     bool local = {};
-    metal::uint4 dims_1 = params.dims;
+    metal::uint4 dims_2 = params.dims;
     uint _e6 = flat_workgroup(workgroup, workgroups);
     uint row = (_e6 * 8u) + (lane / LANES);
-    bool inside = row < (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w);
+    uint _e15 = count_of(dims_2);
+    bool inside = row < _e15;
     uint first = lane % LANES;
     if (inside) {
-        metal::uint4 _e30 = unravel(row, dims_1);
-        at = _e30;
-        View _e33 = params.a;
-        metal::uint4 _e34 = at;
-        uint _e35 = position(_e33, _e34);
+        metal::uint4 _e24 = unravel(row, dims_2);
+        at = _e24;
+        View _e27 = params.a;
+        metal::uint4 _e28 = at;
+        uint _e29 = position(_e27, _e28);
         i = first;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e56 = i;
-                i = _e56 + LANES;
+                uint _e50 = i;
+                i = _e50 + LANES;
             }
             loop_init = false;
-            uint _e37 = i;
-            uint _e41 = params.columns.x;
-            if (_e37 < _e41) {
+            uint _e31 = i;
+            uint _e35 = params.columns.x;
+            if (_e31 < _e35) {
             } else {
                 break;
             }
             {
-                uint _e43 = most;
-                uint _e44 = i;
-                uint _e48 = params.columns.y;
-                float _e51 = a_at(_e35 + (_e44 * _e48), a, _buffer_sizes);
-                most = metal::max(_e43, as_type<uint>(_e51) & 2147483647u);
+                uint _e37 = most;
+                uint _e38 = i;
+                uint _e42 = params.columns.y;
+                float _e45 = a_at(_e29 + (_e38 * _e42), a, _buffer_sizes);
+                most = metal::max(_e37, as_type<uint>(_e45) & 2147483647u);
             }
         }
     }
-    uint _e61 = most;
-    greatest.inner[lane] = _e61;
+    uint _e55 = most;
+    greatest.inner[lane] = _e55;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e83 = step;
-            step = _e83 / 2u;
+            uint _e77 = step;
+            step = _e77 / 2u;
         }
         loop_init_1 = false;
-        uint _e67 = step;
-        if (_e67 > 0u) {
+        uint _e61 = step;
+        if (_e61 > 0u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e70 = step;
-            if (first < _e70) {
-                uint _e76 = greatest.inner[lane];
-                uint _e78 = step;
-                uint _e81 = greatest.inner[lane + _e78];
-                greatest.inner[lane] = metal::max(_e76, _e81);
+            uint _e64 = step;
+            if (first < _e64) {
+                uint _e70 = greatest.inner[lane];
+                uint _e72 = step;
+                uint _e75 = greatest.inner[lane + _e72];
+                greatest.inner[lane] = metal::max(_e70, _e75);
             }
         }
     }
@@ -202,14 +209,14 @@ struct row_scalesInput {
     } else {
         local = false;
     }
-    bool _e91 = local;
-    if (_e91) {
+    bool _e85 = local;
+    if (_e85) {
         uint magnitude_1 = greatest.inner[lane];
-        View _e97 = params.out;
-        metal::uint4 _e98 = at;
-        uint _e99 = position(_e97, _e98);
-        float _e100 = scale_of(magnitude_1);
-        put(_e99, _e100, out, _buffer_sizes);
+        View _e91 = params.out;
+        metal::uint4 _e92 = at;
+        uint _e93 = position(_e91, _e92);
+        float _e94 = scale_of(magnitude_1);
+        put(_e93, _e94, out, _buffer_sizes);
         return;
     } else {
         return;

@@ -45,11 +45,11 @@ constant uint NO_NUMBER = 3u;
 constant uint FINITE = 1u;
 constant uint CAST = 0u;
 constant uint TO = 0u;
-constant uint PER = 1u;
-constant uint SPLIT = 0u;
-constant uint WORKGROUP = 256u;
 constant uint SHIFT = 0u;
 constant uint A_DTYPE = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
+constant uint SPLIT = 0u;
 
 uint bits_of(
     uint word,
@@ -223,8 +223,8 @@ Number number_of(
         return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(31))) - as_type<uint>(static_cast<int>(zeros))), low_1 << zeros, 0u};
     }
     uint zeros_1 = metal::clz(high_1);
-    uint _e34 = funnel(high_1, low_1, zeros_1);
-    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e34, low_1 << zeros_1};
+    uint _e29 = funnel(high_1, low_1, zeros_1);
+    return Number {FINITE, negative, {}, as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(exponent) + as_type<uint>(63))) - as_type<uint>(static_cast<int>(zeros_1))), _e29, low_1 << zeros_1};
 }
 
 Number float_number(
@@ -279,20 +279,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_4,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_4,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_4);
     }
-    uint z = i_4 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_4 - (z * dims.w));
+    uint z = i_4 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_4 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_4 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_4 - (z * dims_1.w));
 }
 
 uint position(
@@ -340,50 +346,51 @@ struct set_rowsInput {
     uint number_1 = ((_e3 * WORKGROUP) + lane) * PER;
     uint half_1 = number_1 & SPLIT;
     uint first = number_1 >> SPLIT;
-    metal::uint4 dims_1 = params.dims;
-    if (first >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e16 = count_of(dims_2);
+    if (first >= _e16) {
         return;
     }
-    metal::uint4 _e24 = unravel(first, dims_1);
-    uint _e29 = params.rows.z;
-    uint _e34 = params.rows.w;
-    int id_1 = ids[_e29 + (_e24.x * _e34)];
-    uint _e43 = params.rows.x;
-    uint row = static_cast<uint>(id_1) - _e43;
+    metal::uint4 _e18 = unravel(first, dims_2);
+    uint _e23 = params.rows.z;
+    uint _e28 = params.rows.w;
+    int id_1 = ids[_e23 + (_e18.x * _e28)];
+    uint _e37 = params.rows.x;
+    uint row = static_cast<uint>(id_1) - _e37;
     if (!((id_1 < 0))) {
-        uint _e53 = params.rows.y;
-        local = row >= _e53;
+        uint _e47 = params.rows.y;
+        local = row >= _e47;
     } else {
         local = true;
     }
-    bool _e56 = local;
-    if (_e56) {
+    bool _e50 = local;
+    if (_e50) {
         return;
     }
-    View _e59 = params.a;
-    uint _e60 = position(_e59, _e24);
-    uint source = (_e60 << SPLIT) | half_1;
-    View _e66 = params.out;
-    uint _e69 = position(_e66, metal::uint4(row, _e24.yzw));
-    uint place = (_e69 << SPLIT) | half_1;
+    View _e53 = params.a;
+    uint _e54 = position(_e53, _e18);
+    uint source = (_e54 << SPLIT) | half_1;
+    View _e60 = params.out;
+    uint _e63 = position(_e60, metal::uint4(row, _e18.yzw));
+    uint place = (_e63 << SPLIT) | half_1;
     uint step = params.a.strides.w;
     if (true) {
-        uint _e82 = bits_at(source, a, _buffer_sizes);
-        put_bits(place, _e82, out, _buffer_sizes);
+        uint _e76 = bits_at(source, a, _buffer_sizes);
+        put_bits(place, _e76, out, _buffer_sizes);
         return;
     } else {
         if (false) {
-            uint _e87 = bits_at(source, a, _buffer_sizes);
-            uint _e89 = bits_at(source + step, a, _buffer_sizes);
-            put_word(place, _e87 | (_e89 << 16u), out, _buffer_sizes);
+            uint _e81 = bits_at(source, a, _buffer_sizes);
+            uint _e83 = bits_at(source + step, a, _buffer_sizes);
+            put_word(place, _e81 | (_e83 << 16u), out, _buffer_sizes);
             return;
         } else {
-            uint _e93 = bits_at(source, a, _buffer_sizes);
-            uint _e95 = bits_at(source + step, a, _buffer_sizes);
-            uint pair = _e93 | (_e95 << 8u);
-            uint _e102 = bits_at(source + (2u * step), a, _buffer_sizes);
-            uint _e109 = bits_at(source + (3u * step), a, _buffer_sizes);
-            put_word(place, (pair | (_e102 << 16u)) | (_e109 << 24u), out, _buffer_sizes);
+            uint _e87 = bits_at(source, a, _buffer_sizes);
+            uint _e89 = bits_at(source + step, a, _buffer_sizes);
+            uint pair = _e87 | (_e89 << 8u);
+            uint _e96 = bits_at(source + (2u * step), a, _buffer_sizes);
+            uint _e103 = bits_at(source + (3u * step), a, _buffer_sizes);
+            put_word(place, (pair | (_e96 << 16u)) | (_e103 << 24u), out, _buffer_sizes);
             return;
         }
     }

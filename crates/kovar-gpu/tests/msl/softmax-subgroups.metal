@@ -35,11 +35,17 @@ struct Params {
     float slope_step;
     char _pad9[12];
 };
-typedef uint type_4[1];
-struct Part {
+struct Scores {
+    uint start;
+    uint stride;
+    uint mask_start;
+    uint mask_stride;
+    float slope;
+};
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -48,6 +54,7 @@ struct Part {
     uint lanes;
     char _pad8[4];
 };
+typedef uint type_4[1];
 struct type_6 {
     float inner[256];
 };
@@ -56,10 +63,10 @@ struct type_8 {
 };
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
 constant uint A_DTYPE = 0u;
 constant uint B_DTYPE = 1u;
 constant uint C_DTYPE = 0u;
+constant uint PER = 1u;
 
 int naga_f2i32(float value) {
     return static_cast<int>(metal::clamp(value, -2147483600.0, 2147483500.0));
@@ -95,21 +102,44 @@ float slope(
     return _e35;
 }
 
-bool is_least(
+bool is_negative_infinity(
     float x_1
 ) {
     return as_type<uint>(x_1) == 4286578688u;
 }
 
+uint position(
+    View view,
+    metal::uint4 at
+) {
+    metal::uint4 steps = view.strides * at;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+Scores scores_of(
+    Chunk chunk,
+    constant Params& params
+) {
+    View _e3 = params.a;
+    uint _e5 = position(_e3, chunk.at);
+    uint _e10 = params.a.strides.w;
+    View _e13 = params.b;
+    uint _e15 = position(_e13, chunk.at);
+    uint _e20 = params.b.strides.w;
+    uint _e23 = params.first_head;
+    float _e27 = slope(_e23 + chunk.at.y, params);
+    return Scores {_e5, _e10, _e15, _e20, _e27};
+}
+
 float decode(
     uint word,
-    uint i_5,
+    uint i_3,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_5 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i_3 & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -117,61 +147,60 @@ float decode(
 }
 
 uint word_of(
-    uint i_6,
+    uint i_4,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_6 : (i_6 >> 1u);
+    return (dtype_1 == F32_) ? i_4 : (i_4 >> 1u);
 }
 
 float a_at(
-    uint i_7,
+    uint i_5,
     device type_4 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_7, A_DTYPE);
+    uint _e3 = word_of(i_5, A_DTYPE);
     uint _e5 = a[_e3];
-    float _e7 = decode(_e5, i_7, A_DTYPE);
+    float _e7 = decode(_e5, i_5, A_DTYPE);
     return _e7;
 }
 
 float b_at(
-    uint i_8,
+    uint i_6,
     device type_4 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_8, B_DTYPE);
+    uint _e3 = word_of(i_6, B_DTYPE);
     uint _e5 = b[_e3];
-    float _e7 = decode(_e5, i_8, B_DTYPE);
+    float _e7 = decode(_e5, i_6, B_DTYPE);
     return _e7;
 }
 
 float score(
-    uint source,
-    uint at,
-    float slope_1,
+    Scores scores,
+    uint i_7,
     constant Params& params,
     device type_4 const& a,
     device type_4 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     float s = {};
-    float _e3 = a_at(source, a, _buffer_sizes);
-    float _e6 = params.scale;
-    s = _e3 * _e6;
-    uint _e11 = params.masked;
-    if (_e11 != 0u) {
-        float _e14 = b_at(at, b, _buffer_sizes);
-        bool _e15 = is_least(_e14);
-        if (_e15) {
+    float _e6 = a_at(scores.start + (i_7 * scores.stride), a, _buffer_sizes);
+    float _e9 = params.scale;
+    s = _e6 * _e9;
+    uint _e14 = params.masked;
+    if (_e14 != 0u) {
+        float _e21 = b_at(scores.mask_start + (i_7 * scores.mask_stride), b, _buffer_sizes);
+        bool _e22 = is_negative_infinity(_e21);
+        if (_e22) {
             return -340282350000000000000000000000000000000.0;
         }
-        float _e17 = s;
-        s = metal::fma(slope_1, _e14, _e17);
+        float _e25 = s;
+        s = metal::fma(scores.slope, _e21, _e25);
     }
-    float _e19 = s;
-    float _e20 = s;
-    bool _e21 = is_least(_e20);
-    return _e21 ? -340282350000000000000000000000000000000.0 : _e19;
+    float _e27 = s;
+    float _e28 = s;
+    bool _e29 = is_negative_infinity(_e28);
+    return _e29 ? -340282350000000000000000000000000000000.0 : _e27;
 }
 
 float weight(
@@ -179,6 +208,76 @@ float weight(
     float greatest
 ) {
     return (score_1 == -340282350000000000000000000000000000000.0) ? 0.0 : metal::exp(score_1 - greatest);
+}
+
+float greatest_score(
+    Chunk chunk_1,
+    Scores scores_1,
+    constant Params& params,
+    device type_4 const& a,
+    device type_4 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float greatest_1 = -340282350000000000000000000000000000000.0;
+    uint i_8 = {};
+    i_8 = chunk_1.first + chunk_1.lane;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e15 = i_8;
+            i_8 = _e15 + chunk_1.lanes;
+        }
+        loop_init = false;
+        uint _e8 = i_8;
+        if (_e8 < chunk_1.last) {
+        } else {
+            break;
+        }
+        {
+            float _e11 = greatest_1;
+            uint _e12 = i_8;
+            float _e13 = score(scores_1, _e12, params, a, b, _buffer_sizes);
+            greatest_1 = metal::max(_e11, _e13);
+        }
+    }
+    float _e18 = greatest_1;
+    return _e18;
+}
+
+float weight_sum(
+    Chunk chunk_2,
+    Scores scores_2,
+    float greatest_2,
+    constant Params& params,
+    device type_4 const& a,
+    device type_4 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum_1 = 0.0;
+    uint i_9 = {};
+    i_9 = chunk_2.first + chunk_2.lane;
+    bool loop_init_1 = true;
+    while(true) {
+        if (!loop_init_1) {
+            uint _e17 = i_9;
+            i_9 = _e17 + chunk_2.lanes;
+        }
+        loop_init_1 = false;
+        uint _e9 = i_9;
+        if (_e9 < chunk_2.last) {
+        } else {
+            break;
+        }
+        {
+            float _e12 = sum_1;
+            uint _e13 = i_9;
+            float _e14 = score(scores_2, _e13, params, a, b, _buffer_sizes);
+            float _e15 = weight(_e14, greatest_2);
+            sum_1 = _e12 + _e15;
+        }
+    }
+    float _e20 = sum_1;
+    return _e20;
 }
 
 void enter_subgroups(
@@ -196,47 +295,47 @@ void enter_subgroups(
 }
 
 metal::uint4 unravel(
-    uint i_9,
+    uint i_10,
     metal::uint4 dims
 ) {
     if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_9);
+        return metal::uint4(0u, 0u, 0u, i_10);
     }
-    uint z = i_9 / dims.w;
+    uint z = i_10 / dims.w;
     if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_9 - (z * dims.w));
+        return metal::uint4(0u, 0u, z, i_10 - (z * dims.w));
     }
     uint y = z / dims.z;
     uint x_2 = y / dims.y;
-    return metal::uint4(x_2, y - (x_2 * dims.y), z - (y * dims.z), i_9 - (z * dims.w));
+    return metal::uint4(x_2, y - (x_2 * dims.y), z - (y * dims.z), i_10 - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk_3 = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk_3.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk_3.inside;
+    chunk_3.index = _e19 ? index : 0u;
+    uint _e23 = chunk_3.index;
+    chunk_3.row = _e23 / rows.chunks;
+    uint _e27 = chunk_3.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk_3.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk_3.index;
+    uint _e41 = chunk_3.row;
+    chunk_3.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk_3.first;
+    uint _e51 = chunk_3.first;
+    bool _e58 = chunk_3.inside;
+    chunk_3.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk_3.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk_3.lanes;
+    chunk_3.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk_3;
     return _e70;
 }
 
@@ -245,14 +344,6 @@ uint flat_workgroup(
     metal::uint3 count_1
 ) {
     return (id_1.y * count_1.x) + id_1.x;
-}
-
-uint position(
-    View view,
-    metal::uint4 at_1
-) {
-    metal::uint4 steps = view.strides * at_1;
-    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
 }
 
 float greatest_of_lanes(
@@ -265,7 +356,7 @@ float greatest_of_lanes(
     threadgroup type_6& lane_greatest
 ) {
     float all = {};
-    uint i_10 = 1u;
+    uint i_11 = 1u;
     uint step = {};
     if (log2_lanes == 8u) {
         float unnamed = metal::simd_max(value);
@@ -277,14 +368,14 @@ float greatest_of_lanes(
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         float _e14 = lane_greatest.inner[0];
         all = _e14;
-        bool loop_init = true;
+        bool loop_init_2 = true;
         while(true) {
-            if (!loop_init) {
-                uint _e28 = i_10;
-                i_10 = _e28 + 1u;
+            if (!loop_init_2) {
+                uint _e28 = i_11;
+                i_11 = _e28 + 1u;
             }
-            loop_init = false;
-            uint _e18 = i_10;
+            loop_init_2 = false;
+            uint _e18 = i_11;
             uint _e20 = all_subgroups;
             if (_e18 < _e20) {
             } else {
@@ -292,7 +383,7 @@ float greatest_of_lanes(
             }
             {
                 float _e22 = all;
-                uint _e24 = i_10;
+                uint _e24 = i_11;
                 float _e26 = lane_greatest.inner[_e24];
                 all = metal::max(_e22, _e26);
             }
@@ -305,13 +396,13 @@ float greatest_of_lanes(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes = 1u << log2_lanes;
     step = lanes >> 1u;
-    bool loop_init_1 = true;
+    bool loop_init_3 = true;
     while(true) {
-        if (!loop_init_1) {
+        if (!loop_init_3) {
             uint _e58 = step;
             step = _e58 >> 1u;
         }
-        loop_init_1 = false;
+        loop_init_3 = false;
         uint _e39 = step;
         if (_e39 > 0u) {
         } else {
@@ -343,7 +434,7 @@ metal::float2 sum_pairs(
     threadgroup type_8& lane_sums
 ) {
     metal::float2 all_1 = metal::float2(0.0);
-    uint i_11 = 0u;
+    uint i_12 = 0u;
     uint step_1 = {};
     if (log2_lanes_1 == 8u) {
         metal::float2 unnamed_1 = metal::simd_sum(value_1);
@@ -353,14 +444,14 @@ metal::float2 sum_pairs(
             lane_sums.inner[_e10] = unnamed_1;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        bool loop_init_2 = true;
+        bool loop_init_4 = true;
         while(true) {
-            if (!loop_init_2) {
-                uint _e27 = i_11;
-                i_11 = _e27 + 1u;
+            if (!loop_init_4) {
+                uint _e27 = i_12;
+                i_12 = _e27 + 1u;
             }
-            loop_init_2 = false;
-            uint _e17 = i_11;
+            loop_init_4 = false;
+            uint _e17 = i_12;
             uint _e19 = all_subgroups;
             if (_e17 < _e19) {
             } else {
@@ -368,7 +459,7 @@ metal::float2 sum_pairs(
             }
             {
                 metal::float2 _e21 = all_1;
-                uint _e23 = i_11;
+                uint _e23 = i_12;
                 metal::float2 _e25 = lane_sums.inner[_e23];
                 all_1 = _e21 + _e25;
             }
@@ -381,13 +472,13 @@ metal::float2 sum_pairs(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes_1 = 1u << log2_lanes_1;
     step_1 = lanes_1 >> 1u;
-    bool loop_init_3 = true;
+    bool loop_init_5 = true;
     while(true) {
-        if (!loop_init_3) {
+        if (!loop_init_5) {
             uint _e55 = step_1;
             step_1 = _e55 >> 1u;
         }
-        loop_init_3 = false;
+        loop_init_5 = false;
         uint _e38 = step_1;
         if (_e38 > 0u) {
         } else {
@@ -423,35 +514,35 @@ float sum_lanes(
 }
 
 void put(
-    uint i_12,
+    uint i_13,
     float value_3,
     device type_4& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_12] = as_type<uint>(value_3);
+    out[i_13] = as_type<uint>(value_3);
     return;
 }
 
 float c_at(
-    uint i_13,
+    uint i_14,
     device type_4 const& c,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_13, C_DTYPE);
+    uint _e3 = word_of(i_14, C_DTYPE);
     uint _e5 = c[_e3];
-    float _e7 = decode(_e5, i_13, C_DTYPE);
+    float _e7 = decode(_e5, i_14, C_DTYPE);
     return _e7;
 }
 
 void put_pair(
-    uint i_14,
+    uint i_15,
     float first,
     float second,
     device type_4& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_14] = as_type<uint>(first);
-    out[i_14 + 1u] = as_type<uint>(second);
+    out[i_15] = as_type<uint>(first);
+    out[i_15 + 1u] = as_type<uint>(second);
     return;
 }
 
@@ -478,155 +569,104 @@ struct softmaxInput {
     bool leads_subgroup = {};
     float own = -340282350000000000000000000000000000000.0;
     uint i = {};
-    uint i_1 = {};
     float sum = 0.0;
+    uint i_1 = {};
     uint i_2 = {};
-    uint i_3 = {};
-    uint i_4 = {};
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
     Rows rows_1 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
-    View _e13 = params.a;
-    uint _e15 = position(_e13, _e10.at);
-    uint stride = params.a.strides.w;
-    View _e23 = params.b;
-    uint _e25 = position(_e23, _e10.at);
-    uint mask_stride = params.b.strides.w;
-    uint _e33 = params.first_head;
-    float _e37 = slope(_e33 + _e10.at.y, params);
+    Chunk _e10 = chunk_of(rows_1, _e9, lane);
+    Scores _e11 = scores_of(_e10, params);
     bool is_whole = rows_1.chunks == 1u;
     uint chunks = (2u * _e10.row) * rows_1.chunks;
     if (is_whole) {
-        i = _e10.first + _e10.lane;
-        bool loop_init_4 = true;
-        while(true) {
-            if (!loop_init_4) {
-                uint _e64 = i;
-                i = _e64 + _e10.lanes;
-            }
-            loop_init_4 = false;
-            uint _e52 = i;
-            if (_e52 < _e10.last) {
-            } else {
-                break;
-            }
-            {
-                float _e55 = own;
-                uint _e56 = i;
-                uint _e59 = i;
-                float _e62 = score(_e15 + (_e56 * stride), _e25 + (_e59 * mask_stride), _e37, params, a, b, _buffer_sizes);
-                own = metal::max(_e55, _e62);
-            }
-        }
+        float _e22 = greatest_score(_e10, _e11, params, a, b, _buffer_sizes);
+        own = _e22;
     } else {
-        i_1 = _e10.lane;
-        bool loop_init_5 = true;
-        while(true) {
-            if (!loop_init_5) {
-                uint _e79 = i_1;
-                i_1 = _e79 + _e10.lanes;
-            }
-            loop_init_5 = false;
-            uint _e69 = i_1;
-            if (_e69 < rows_1.chunks) {
-            } else {
-                break;
-            }
-            {
-                float _e72 = own;
-                uint _e74 = i_1;
-                float _e77 = c_at(chunks + (2u * _e74), c, _buffer_sizes);
-                own = metal::max(_e72, _e77);
-            }
-        }
-    }
-    float _e83 = own;
-    float _e84 = greatest_of_lanes(lane, rows_1.log2_lanes, _e83, own_subgroup, all_subgroups, leads_subgroup, lane_greatest);
-    if (is_whole) {
-        i_2 = _e10.first + _e10.lane;
+        i = _e10.lane;
         bool loop_init_6 = true;
         while(true) {
             if (!loop_init_6) {
-                uint _e104 = i_2;
-                i_2 = _e104 + _e10.lanes;
+                uint _e35 = i;
+                i = _e35 + _e10.lanes;
             }
             loop_init_6 = false;
-            uint _e91 = i_2;
-            if (_e91 < _e10.last) {
+            uint _e25 = i;
+            if (_e25 < rows_1.chunks) {
             } else {
                 break;
             }
             {
-                uint _e94 = i_2;
-                uint _e97 = i_2;
-                float _e100 = score(_e15 + (_e94 * stride), _e25 + (_e97 * mask_stride), _e37, params, a, b, _buffer_sizes);
-                float _e101 = sum;
-                float _e102 = weight(_e100, _e84);
-                sum = _e101 + _e102;
-            }
-        }
-    } else {
-        i_3 = _e10.lane;
-        bool loop_init_7 = true;
-        while(true) {
-            if (!loop_init_7) {
-                uint _e128 = i_3;
-                i_3 = _e128 + _e10.lanes;
-            }
-            loop_init_7 = false;
-            uint _e109 = i_3;
-            if (_e109 < rows_1.chunks) {
-            } else {
-                break;
-            }
-            {
-                float _e112 = sum;
-                uint _e114 = i_3;
-                float _e119 = c_at((chunks + (2u * _e114)) + 1u, c, _buffer_sizes);
-                uint _e121 = i_3;
-                float _e124 = c_at(chunks + (2u * _e121), c, _buffer_sizes);
-                float _e125 = weight(_e124, _e84);
-                sum = _e112 + (_e119 * _e125);
+                float _e28 = own;
+                uint _e30 = i;
+                float _e33 = c_at(chunks + (2u * _e30), c, _buffer_sizes);
+                own = metal::max(_e28, _e33);
             }
         }
     }
-    float _e132 = sum;
-    float _e133 = sum_lanes(lane, rows_1.log2_lanes, _e132, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
-    float divisor = (_e84 == -340282350000000000000000000000000000000.0) ? 1.0 : _e133;
-    View _e140 = params.out;
-    uint _e142 = position(_e140, _e10.at);
+    float _e39 = own;
+    float _e40 = greatest_of_lanes(lane, rows_1.log2_lanes, _e39, own_subgroup, all_subgroups, leads_subgroup, lane_greatest);
+    if (is_whole) {
+        float _e43 = weight_sum(_e10, _e11, _e40, params, a, b, _buffer_sizes);
+        sum = _e43;
+    } else {
+        i_1 = _e10.lane;
+        bool loop_init_7 = true;
+        while(true) {
+            if (!loop_init_7) {
+                uint _e65 = i_1;
+                i_1 = _e65 + _e10.lanes;
+            }
+            loop_init_7 = false;
+            uint _e46 = i_1;
+            if (_e46 < rows_1.chunks) {
+            } else {
+                break;
+            }
+            {
+                float _e49 = sum;
+                uint _e51 = i_1;
+                float _e56 = c_at((chunks + (2u * _e51)) + 1u, c, _buffer_sizes);
+                uint _e58 = i_1;
+                float _e61 = c_at(chunks + (2u * _e58), c, _buffer_sizes);
+                float _e62 = weight(_e61, _e40);
+                sum = _e49 + (_e56 * _e62);
+            }
+        }
+    }
+    float _e69 = sum;
+    float _e70 = sum_lanes(lane, rows_1.log2_lanes, _e69, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    float divisor = (_e40 == -340282350000000000000000000000000000000.0) ? 1.0 : _e70;
+    View _e77 = params.out;
+    uint _e79 = position(_e77, _e10.at);
     uint step_2 = params.out.strides.w;
-    i_4 = _e10.first + (_e10.lane * PER);
+    i_2 = _e10.first + (_e10.lane * PER);
     bool loop_init_8 = true;
     while(true) {
         if (!loop_init_8) {
-            uint _e188 = i_4;
-            i_4 = _e188 + (_e10.lanes * PER);
+            uint _e113 = i_2;
+            i_2 = _e113 + (_e10.lanes * PER);
         }
         loop_init_8 = false;
-        uint _e154 = i_4;
-        if (_e154 < _e10.last) {
+        uint _e91 = i_2;
+        if (_e91 < _e10.last) {
         } else {
             break;
         }
         {
-            uint _e157 = i_4;
-            uint _e160 = i_4;
-            float _e163 = score(_e15 + (_e157 * stride), _e25 + (_e160 * mask_stride), _e37, params, a, b, _buffer_sizes);
-            float _e164 = weight(_e163, _e84);
-            float y_1 = _e164 / divisor;
+            uint _e94 = i_2;
+            float _e95 = score(_e11, _e94, params, a, b, _buffer_sizes);
+            float _e96 = weight(_e95, _e40);
+            float y_1 = _e96 / divisor;
             if (true) {
-                uint _e170 = i_4;
-                put(_e142 + (_e170 * step_2), y_1, out, _buffer_sizes);
+                uint _e102 = i_2;
+                put(_e79 + (_e102 * step_2), y_1, out, _buffer_sizes);
             } else {
-                uint _e173 = i_4;
-                uint at_2 = _e25 + ((_e173 + 1u) * mask_stride);
-                uint _e178 = i_4;
-                float _e183 = score(_e15 + ((_e178 + 1u) * stride), at_2, _e37, params, a, b, _buffer_sizes);
-                uint _e184 = i_4;
-                float _e186 = weight(_e183, _e84);
-                put_pair(_e142 + _e184, y_1, _e186 / divisor, out, _buffer_sizes);
+                uint _e105 = i_2;
+                uint _e107 = i_2;
+                float _e110 = score(_e11, _e107 + 1u, params, a, b, _buffer_sizes);
+                float _e111 = weight(_e110, _e40);
+                put_pair(_e79 + _e105, y_1, _e111 / divisor, out, _buffer_sizes);
             }
         }
     }

@@ -98,7 +98,7 @@ int naga_neg(int val) {
     return as_type<int>(-as_type<uint>(val));
 }
 
-metal::uint2 turn_left(
+metal::uint2 turn_fraction(
     uint magnitude_1,
     int exponent_1,
     metal::uint4 frequency
@@ -120,20 +120,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_1,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_1,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_1 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
+    uint z = i_1 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims_1.w));
     }
-    uint y_1 = z / dims.z;
-    uint x_1 = y_1 / dims.y;
-    return metal::uint4(x_1, y_1 - (x_1 * dims.y), z - (y_1 * dims.z), i_1 - (z * dims.w));
+    uint y_1 = z / dims_1.z;
+    uint x_1 = y_1 / dims_1.y;
+    return metal::uint4(x_1, y_1 - (x_1 * dims_1.y), z - (y_1 * dims_1.z), i_1 - (z * dims_1.w));
 }
 
 uint position(
@@ -271,81 +277,82 @@ struct timestep_embeddingInput {
     uint number_2 = (_e3 * WORKGROUP) + lane;
     uint _e10 = params.columns.y;
     uint row = number_2 / _e10;
-    metal::uint4 dims_1 = params.dims;
-    if (row >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e15 = count_of(dims_2);
+    if (row >= _e15) {
         return;
     }
-    uint _e26 = params.columns.y;
-    uint i_6 = number_2 - (row * _e26);
-    metal::uint4 _e29 = unravel(row, dims_1);
-    View _e32 = params.a;
-    uint _e33 = position(_e32, _e29);
-    View _e36 = params.out;
-    uint _e37 = position(_e36, _e29);
+    uint _e20 = params.columns.y;
+    uint i_6 = number_2 - (row * _e20);
+    metal::uint4 _e23 = unravel(row, dims_2);
+    View _e26 = params.a;
+    uint _e27 = position(_e26, _e23);
+    View _e30 = params.out;
+    uint _e31 = position(_e30, _e23);
     if (i_6 == 0u) {
-        uint _e45 = params.rest.x;
-        local = _e45 == 1u;
+        uint _e39 = params.rest.x;
+        local = _e39 == 1u;
     } else {
         local = false;
     }
-    bool _e49 = local;
-    if (_e49) {
-        uint _e54 = params.columns.z;
-        uint _e59 = params.columns.w;
-        put(_e37 + ((2u * _e54) * _e59), 0.0, out, _buffer_sizes);
+    bool _e43 = local;
+    if (_e43) {
+        uint _e48 = params.columns.z;
+        uint _e53 = params.columns.w;
+        put(_e31 + ((2u * _e48) * _e53), 0.0, out, _buffer_sizes);
     }
     metal::uint4 frequency_1 = params.frequencies.inner[i_6];
     negative = frequency_1.w == 1u;
     finite = frequency_1.w != 2u;
     if (false) {
-        uint _e85 = a_2[_e33];
-        int t = as_type<int>(_e85);
-        bool _e87 = negative;
-        negative = _e87 != (t < 0);
+        uint _e79 = a_2[_e27];
+        int t = as_type<int>(_e79);
+        bool _e81 = negative;
+        negative = _e81 != (t < 0);
         magnitude = (t < 0) ? (0u - static_cast<uint>(t)) : static_cast<uint>(t);
     } else {
-        float _e98 = a_at(_e33, a_2, _buffer_sizes);
-        uint bits_1 = as_type<uint>(_e98);
+        float _e92 = a_at(_e27, a_2, _buffer_sizes);
+        uint bits_1 = as_type<uint>(_e92);
         uint biased = (bits_1 >> 23u) & 255u;
         magnitude = (bits_1 & 8388607u) | ((biased != 0u) ? 8388608u : 0u);
         exponent = as_type<int>(as_type<uint>(static_cast<int>(metal::max(biased, 1u))) - as_type<uint>(150));
-        bool _e117 = negative;
-        negative = _e117 != (bits_1 >= 2147483648u);
-        bool _e121 = finite;
-        if (_e121) {
-            bool _e124 = is_finite(_e98);
-            local_1 = _e124;
+        bool _e111 = negative;
+        negative = _e111 != (bits_1 >= 2147483648u);
+        bool _e115 = finite;
+        if (_e115) {
+            bool _e118 = is_finite(_e92);
+            local_1 = _e118;
         } else {
             local_1 = false;
         }
-        bool _e126 = local_1;
-        finite = _e126;
+        bool _e120 = local_1;
+        finite = _e120;
     }
-    uint _e127 = magnitude;
-    int _e128 = exponent;
-    metal::uint2 _e129 = turn_left(_e127, _e128, frequency_1);
-    turn = _e129;
-    bool _e131 = negative;
-    if (_e131) {
-        uint _e133 = turn.x;
-        uint _e138 = turn.y;
-        uint _e145 = turn.y;
-        turn = metal::uint2(~(_e133) + ((_e138 == 0u) ? 1u : 0u), 0u - _e145);
+    uint _e121 = magnitude;
+    int _e122 = exponent;
+    metal::uint2 _e123 = turn_fraction(_e121, _e122, frequency_1);
+    turn = _e123;
+    bool _e125 = negative;
+    if (_e125) {
+        uint _e127 = turn.x;
+        uint _e132 = turn.y;
+        uint _e139 = turn.y;
+        turn = metal::uint2(~(_e127) + ((_e132 == 0u) ? 1u : 0u), 0u - _e139);
     }
-    uint _e151 = params.columns.x;
-    uint column = _e151 + i_6;
-    metal::uint2 _e153 = turn;
-    float _e155 = sine_of_turn(_e153, FLIP);
-    metal::uint2 _e156 = turn;
-    float _e161 = sine_of_turn(_e156, 1u);
-    uint _e165 = params.columns.w;
-    bool _e169 = finite;
-    float _e171 = or_bits(_e155, NAN_BITS, !(_e169));
-    put(_e37 + (column * _e165), _e171, out, _buffer_sizes);
-    uint _e175 = params.columns.z;
-    uint _e180 = params.columns.w;
-    bool _e184 = finite;
-    float _e186 = or_bits(_e161, NAN_BITS, !(_e184));
-    put(_e37 + ((_e175 + column) * _e180), _e186, out, _buffer_sizes);
+    uint _e145 = params.columns.x;
+    uint column = _e145 + i_6;
+    metal::uint2 _e147 = turn;
+    float _e149 = sine_of_turn(_e147, FLIP);
+    metal::uint2 _e150 = turn;
+    float _e155 = sine_of_turn(_e150, 1u);
+    uint _e159 = params.columns.w;
+    bool _e163 = finite;
+    float _e165 = or_bits(_e149, NAN_BITS, !(_e163));
+    put(_e31 + (column * _e159), _e165, out, _buffer_sizes);
+    uint _e169 = params.columns.z;
+    uint _e174 = params.columns.w;
+    bool _e178 = finite;
+    float _e180 = or_bits(_e155, NAN_BITS, !(_e178));
+    put(_e31 + ((_e169 + column) * _e174), _e180, out, _buffer_sizes);
     return;
 }

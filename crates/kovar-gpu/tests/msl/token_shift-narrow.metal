@@ -23,10 +23,10 @@ typedef uint type_5[1];
 typedef metal::atomic_uint type_8[1];
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
-constant uint WORKGROUP = 256u;
 constant uint B_DTYPE = 0u;
 constant uint A_DTYPE = 1u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 constant uint OUT_DTYPE = 1u;
 
 float decode(

@@ -22,10 +22,10 @@ typedef int type_3[1];
 typedef uint type_5[1];
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint PER = 1u;
-constant uint WORKGROUP = 256u;
 constant uint B_DTYPE = 0u;
 constant uint A_DTYPE = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 
 float decode(
     uint word,

@@ -27,8 +27,8 @@ constant uint INFINITY_BITS = 2139095040u;
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
 constant uint KIND = 20u;
-constant uint PER = 1u;
 constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 constant uint A_DTYPE = 0u;
 constant uint OUT_DTYPE = 1u;
 
@@ -206,7 +206,7 @@ uint funnel(
     return (high << shift) | ((shift == 0u) ? 0u : (low >> (32u - shift)));
 }
 
-uint inverse_of_turn(
+uint inverse_two_pi(
     uint i
 ) {
     switch(i) {
@@ -237,12 +237,12 @@ uint inverse_of_turn(
     }
 }
 
-uint inverse_of_turn_from(
+uint inverse_two_pi_from(
     uint bit
 ) {
     uint word_1 = bit >> 5u;
-    uint _e3 = inverse_of_turn(word_1);
-    uint _e6 = inverse_of_turn(word_1 + 1u);
+    uint _e3 = inverse_two_pi(word_1);
+    uint _e6 = inverse_two_pi(word_1 + 1u);
     uint _e9 = funnel(_e3, _e6, bit & 31u);
     return _e9;
 }
@@ -253,13 +253,13 @@ metal::uint2 turn_of(
     uint bits_3 = as_type<uint>(x_5);
     uint mantissa_1 = (bits_3 & 8388607u) | 8388608u;
     uint start = ((bits_3 >> 23u) & 255u) - 118u;
-    uint _e14 = inverse_of_turn_from(start + 64u);
+    uint _e14 = inverse_two_pi_from(start + 64u);
     metal::uint2 _e15 = mul_wide(mantissa_1, _e14);
-    uint _e18 = inverse_of_turn_from(start + 32u);
+    uint _e18 = inverse_two_pi_from(start + 32u);
     metal::uint2 _e19 = mul_wide(mantissa_1, _e18);
     uint second_2 = _e19.x + _e15.y;
     uint carry = _e19.y + ((second_2 < _e15.y) ? 1u : 0u);
-    uint _e30 = inverse_of_turn_from(start);
+    uint _e30 = inverse_two_pi_from(start);
     return metal::uint2((mantissa_1 * _e30) + carry, second_2);
 }
 
@@ -525,20 +525,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_1,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_1,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_1);
     }
-    uint z = i_1 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_1 - (z * dims.w));
+    uint z = i_1 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_1 - (z * dims_1.w));
     }
-    uint y_8 = z / dims.z;
-    uint x_18 = y_8 / dims.y;
-    return metal::uint4(x_18, y_8 - (x_18 * dims.y), z - (y_8 * dims.z), i_1 - (z * dims.w));
+    uint y_8 = z / dims_1.z;
+    uint x_18 = y_8 / dims_1.y;
+    return metal::uint4(x_18, y_8 - (x_18 * dims_1.y), z - (y_8 * dims_1.z), i_1 - (z * dims_1.w));
 }
 
 uint position(
@@ -641,25 +647,26 @@ struct unaryInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first_2 = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first_2 >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first_2 >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first_2, dims_1);
-    View _e23 = params.a;
-    uint _e24 = position(_e23, _e20);
-    View _e27 = params.out;
-    uint _e28 = position(_e27, _e20);
-    float _e29 = a_at(_e24, a_1, _buffer_sizes);
-    float _e30 = f(_e29, params);
+    metal::uint4 _e14 = unravel(first_2, dims_2);
+    View _e17 = params.a;
+    uint _e18 = position(_e17, _e14);
+    View _e21 = params.out;
+    uint _e22 = position(_e21, _e14);
+    float _e23 = a_at(_e18, a_1, _buffer_sizes);
+    float _e24 = f(_e23, params);
     if (true) {
-        put(_e28, _e30, out, _buffer_sizes);
+        put(_e22, _e24, out, _buffer_sizes);
         return;
     } else {
-        uint _e39 = params.a.strides.w;
-        float _e41 = a_at(_e24 + _e39, a_1, _buffer_sizes);
-        float _e42 = f(_e41, params);
-        put_pair(_e28, _e30, _e42, out, _buffer_sizes);
+        uint _e33 = params.a.strides.w;
+        float _e35 = a_at(_e18 + _e33, a_1, _buffer_sizes);
+        float _e36 = f(_e35, params);
+        put_pair(_e22, _e24, _e36, out, _buffer_sizes);
         return;
     }
 }

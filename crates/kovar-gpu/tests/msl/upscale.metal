@@ -27,9 +27,9 @@ constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
 constant uint LINEAR = 0u;
 constant uint WIDE = 0u;
-constant uint PER = 1u;
-constant uint WORKGROUP = 256u;
 constant uint A_DTYPE = 0u;
+constant uint WORKGROUP = 256u;
+constant uint PER = 1u;
 
 metal::uint2 add_wide(
     metal::uint2 a,
@@ -228,20 +228,26 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-metal::uint4 unravel(
-    uint i_5,
+uint count_of(
     metal::uint4 dims
 ) {
-    if (((dims.x * dims.y) * dims.z) == 1u) {
+    return ((dims.x * dims.y) * dims.z) * dims.w;
+}
+
+metal::uint4 unravel(
+    uint i_5,
+    metal::uint4 dims_1
+) {
+    if (((dims_1.x * dims_1.y) * dims_1.z) == 1u) {
         return metal::uint4(0u, 0u, 0u, i_5);
     }
-    uint z = i_5 / dims.w;
-    if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_5 - (z * dims.w));
+    uint z = i_5 / dims_1.w;
+    if ((dims_1.x * dims_1.y) == 1u) {
+        return metal::uint4(0u, 0u, z, i_5 - (z * dims_1.w));
     }
-    uint y = z / dims.z;
-    uint x = y / dims.y;
-    return metal::uint4(x, y - (x * dims.y), z - (y * dims.z), i_5 - (z * dims.w));
+    uint y = z / dims_1.z;
+    uint x = y / dims_1.y;
+    return metal::uint4(x, y - (x * dims_1.y), z - (y * dims_1.z), i_5 - (z * dims_1.w));
 }
 
 uint position(
@@ -287,20 +293,21 @@ struct upscaleInput {
 ) {
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint first_2 = ((_e3 * WORKGROUP) + lane) * PER;
-    metal::uint4 dims_1 = params.dims;
-    if (first_2 >= (((dims_1.x * dims_1.y) * dims_1.z) * dims_1.w)) {
+    metal::uint4 dims_2 = params.dims;
+    uint _e12 = count_of(dims_2);
+    if (first_2 >= _e12) {
         return;
     }
-    metal::uint4 _e20 = unravel(first_2, dims_1);
-    View _e23 = params.out;
-    uint _e24 = position(_e23, _e20);
-    float _e25 = upscaled(_e20, params, a_2, _buffer_sizes);
+    metal::uint4 _e14 = unravel(first_2, dims_2);
+    View _e17 = params.out;
+    uint _e18 = position(_e17, _e14);
+    float _e19 = upscaled(_e14, params, a_2, _buffer_sizes);
     if (true) {
-        put(_e24, _e25, out, _buffer_sizes);
+        put(_e18, _e19, out, _buffer_sizes);
         return;
     } else {
-        float _e36 = upscaled(_e20 + metal::uint4(0u, 0u, 0u, 1u), params, a_2, _buffer_sizes);
-        put_pair(_e24, _e25, _e36, out, _buffer_sizes);
+        float _e30 = upscaled(_e14 + metal::uint4(0u, 0u, 0u, 1u), params, a_2, _buffer_sizes);
+        put_pair(_e18, _e19, _e30, out, _buffer_sizes);
         return;
     }
 }

@@ -25,7 +25,7 @@ struct Params {
     uint heads;
     uint n;
     uint log2_lanes;
-    uint parts;
+    uint head_workgroups;
     uint n_valid;
     uint first_token;
     char _pad7[4];
@@ -404,15 +404,15 @@ struct wkv7_Input {
     uint t_1 = {};
     uint _e3 = flat_workgroup(workgroup, workgroups);
     uint _e6 = params.heads;
-    uint _e9 = params.parts;
+    uint _e9 = params.head_workgroups;
     bool inside = _e3 < (_e6 * _e9);
     uint known = inside ? _e3 : 0u;
-    uint _e16 = params.parts;
+    uint _e16 = params.head_workgroups;
     uint head_1 = known / _e16;
     uint log2_lanes = params.log2_lanes;
     uint lanes = 1u << log2_lanes;
     uint own = lane & (lanes - 1u);
-    uint _e28 = params.parts;
+    uint _e28 = params.head_workgroups;
     uint i_11 = (((known - (head_1 * _e28)) << 6u) + lane) >> log2_lanes;
     if (inside) {
         uint _e39 = params.n;

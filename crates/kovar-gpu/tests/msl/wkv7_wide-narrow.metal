@@ -25,7 +25,7 @@ struct Params {
     uint heads;
     uint n;
     uint log2_lanes;
-    uint parts;
+    uint head_workgroups;
     uint n_valid;
     uint first_token;
     char _pad7[4];

@@ -3,10 +3,10 @@
 use super::{KERNEL_BATCH_RANK, Matrices, Product};
 use crate::seam::Caps;
 
-/// Workgroups of a dispatch stay below what 32 bits hold, however small their part.
+/// The most sums of a dispatch. It keeps the number of workgroups below 2^32 for any tile size.
 const MAX_SUMS: usize = (u32::MAX / 2) as usize;
 
-/// Parts of lines or terms begin at multiples of this, so that runs of 16 bytes stay whole.
+/// Pieces along M, N and K begin at multiples of this, so that runs of 16 bytes stay whole.
 const CUT: usize = 16;
 
 /// A dim of a product.
@@ -18,8 +18,8 @@ enum Dim {
     K,
 }
 
-/// Products of at most four batch dims whose operands fit bindings, to be computed in this order;
-/// none if there is nothing to compute, `None` if elements alone are too large.
+/// Products of at most four batch dims whose operands fit bindings, in the order to compute them.
+/// There are none if the result is empty. `None` if single elements are too far apart.
 pub(super) fn pieces(caps: &Caps, product: Product) -> Option<Vec<Product>> {
     if product.m == 0 || product.n == 0 || product.batch.contains(&0) {
         return Some(Vec::new());
@@ -27,24 +27,26 @@ pub(super) fn pieces(caps: &Caps, product: Product) -> Option<Vec<Product>> {
     let product = merged(product);
     let rank = product.batch.len();
     if rank > KERNEL_BATCH_RANK {
-        return parts(caps, &product, Dim::Batch(0), 1);
+        return cut(caps, &product, Dim::Batch(0), 1);
     }
     let sums = product.batch.iter().product::<usize>();
     let sums = sums.saturating_mul(product.m).saturating_mul(product.n);
-    let too_large = product.operands().find(|(matrices, [lines, steps])| {
-        let window = matrices.window(&product.batch, product.size(*lines), product.size(*steps));
+    let too_large = product.operands().find(|(matrices, [rows, columns])| {
+        let window = matrices.window(&product.batch, product.size(*rows), product.size(*columns));
         window.is_none_or(|window| {
             let limit = caps.max_binding_bytes.min(u32::MAX.into());
-            product.size(*steps) > 0 && !window.fits(caps.binding_alignment, limit)
+            product.size(*columns) > 0 && !window.fits(caps.binding_alignment, limit)
         })
     });
     let dim = match too_large {
         Some((matrices, dims)) => {
             let batch = (0..rank).map(|i| (Dim::Batch(i), matrices.batch[i]));
-            let own = [(dims[0], matrices.line), (dims[1], matrices.step)];
+            let own = [
+                (dims[0], matrices.row_stride),
+                (dims[1], matrices.column_stride),
+            ];
             let reach = |&(dim, stride): &(Dim, usize)| {
-                let steps = product.size(dim).saturating_sub(1);
-                stride.saturating_mul(steps)
+                stride.saturating_mul(product.size(dim).saturating_sub(1))
             };
             let longest = batch.chain(own).max_by_key(reach)?;
             (reach(&longest) > 0).then_some(longest.0)?
@@ -61,14 +63,14 @@ pub(super) fn pieces(caps: &Caps, product: Product) -> Option<Vec<Product>> {
         _ if half > CUT => half.next_multiple_of(CUT),
         _ => half,
     };
-    parts(caps, &product, dim, step)
+    cut(caps, &product, dim, step)
 }
 
-fn parts(caps: &Caps, product: &Product, dim: Dim, step: usize) -> Option<Vec<Product>> {
+fn cut(caps: &Caps, product: &Product, dim: Dim, step: usize) -> Option<Vec<Product>> {
     let mut all = Vec::new();
     for start in (0..product.size(dim)).step_by(step.max(1)) {
         let size = step.min(product.size(dim) - start);
-        all.extend(pieces(caps, product.part(dim, start, size))?);
+        all.extend(pieces(caps, product.piece(dim, start, size))?);
     }
     Some(all)
 }
@@ -83,7 +85,7 @@ impl Product {
         }
     }
 
-    /// The operands with the dims of their lines and of a line's elements.
+    /// The operands with the dims of their rows and of a row's elements.
     fn operands(&self) -> impl Iterator<Item = (&Matrices, [Dim; 2])> {
         let factors = [(&self.a, [Dim::M, Dim::K]), (&self.b, [Dim::N, Dim::K])];
         let results = self.c.iter().chain([&self.out]);
@@ -97,48 +99,48 @@ impl Product {
         [a, b, out].into_iter().chain(c)
     }
 
-    /// The part from `start` on along a dim. Later terms are added to the sums of the first.
-    fn part(&self, dim: Dim, start: usize, size: usize) -> Self {
-        let mut part = self.clone();
+    /// The piece from `start` on along a dim. Pieces along K add to the sums of the first one.
+    fn piece(&self, dim: Dim, start: usize, size: usize) -> Self {
+        let mut piece = self.clone();
         match dim {
             Dim::Batch(i) => {
-                part.batch[i] = size;
-                for matrices in part.all() {
+                piece.batch[i] = size;
+                for matrices in piece.all() {
                     matrices.offset += start * matrices.batch[i];
                 }
             }
             Dim::M => {
-                part.m = size;
-                let Self { a, c, out, .. } = &mut part;
+                piece.m = size;
+                let Self { a, c, out, .. } = &mut piece;
                 for matrices in [a, out].into_iter().chain(c) {
-                    matrices.offset += start * matrices.line;
+                    matrices.offset += start * matrices.row_stride;
                 }
             }
             Dim::N => {
-                part.n = size;
-                part.b.offset += start * part.b.line;
-                let Self { c, out, .. } = &mut part;
+                piece.n = size;
+                piece.b.offset += start * piece.b.row_stride;
+                let Self { c, out, .. } = &mut piece;
                 for matrices in [out].into_iter().chain(c) {
-                    matrices.offset += start * matrices.step;
+                    matrices.offset += start * matrices.column_stride;
                 }
             }
             Dim::K => {
-                part.k = size;
-                for matrices in [&mut part.a, &mut part.b] {
-                    matrices.offset += start * matrices.step;
+                piece.k = size;
+                for matrices in [&mut piece.a, &mut piece.b] {
+                    matrices.offset += start * matrices.column_stride;
                 }
                 if start > 0 {
-                    part.c = Some(part.out.clone());
-                    part.beta = 1.0;
+                    piece.c = Some(piece.out.clone());
+                    piece.beta = 1.0;
                 }
             }
         }
-        part
+        piece
     }
 }
 
-/// The product without batch dims of size 1, neighbours merged where all operands step through
-/// them as through one, and the innermost taken into `m` where they all step on to it so.
+/// The product without batch dims of size 1. Neighbouring batch dims are merged if they are
+/// contiguous to each other in all operands, and the innermost ones likewise into `m`.
 fn merged(mut product: Product) -> Product {
     for i in (0..product.batch.len()).rev() {
         if product.batch[i] == 1 {
@@ -159,12 +161,12 @@ fn merged(mut product: Product) -> Product {
         }
     }
     if product.k == 1 {
-        (product.a.step, product.b.step) = (1, 1);
+        (product.a.column_stride, product.b.column_stride) = (1, 1);
     }
     while let Some(&size) = product.batch.last() {
         let (last, m) = (product.batch.len() - 1, product.m);
         let on = |matrices: &Matrices| {
-            m == 1 || matrices.line.checked_mul(m) == Some(matrices.batch[last])
+            m == 1 || matrices.row_stride.checked_mul(m) == Some(matrices.batch[last])
         };
         let rows = product.c.iter().chain([&product.a, &product.out]);
         let all = { rows }.all(on);
@@ -174,7 +176,7 @@ fn merged(mut product: Product) -> Product {
         let Product { a, c, out, .. } = &mut product;
         for matrices in [a, out].into_iter().chain(c) {
             if m == 1 {
-                matrices.line = matrices.batch[last];
+                matrices.row_stride = matrices.batch[last];
             }
         }
         product.m *= size;

@@ -1,5 +1,5 @@
-//! Which kernel computes a product, from its shape, dtypes, layout and device alone. All sizes of
-//! tiles are here.
+//! The choice of the kernel for a product, from its shape, dtypes, layout and device alone, and the
+//! sizes of all tiles.
 
 use kovar_core::DType;
 use kovar_core::ops::Precision;
@@ -7,46 +7,46 @@ use kovar_core::ops::Precision;
 use crate::kernel::Features;
 use crate::seam::{Caps, MatrixShape};
 
-/// Lines of the one factor that the vector kernel takes at most.
-pub(in crate::ops) const VECTOR_LINES: usize = 8;
-/// Lines of the other factor that a workgroup of the vector kernel takes.
+/// The most rows of `a` that the vector kernel takes.
+pub(in crate::ops) const VECTOR_ROWS: usize = 8;
+/// Rows of `b` that a workgroup of the vector kernel takes.
 pub(in crate::ops) const VECTOR_COLUMNS: usize = 4;
 /// Invocations of a workgroup of the vector kernel.
 pub(in crate::ops) const VECTOR_WORKGROUP: u32 = 128;
-/// Lines along each side of a small tile in registers; a large one has twice as many.
+/// Rows along each side of a small tile in registers; a large one has twice as many.
 pub(in crate::ops) const TILE: usize = 64;
-/// Vectors of four lines that a slice of a factor has in workgroup memory: 8 KiB.
+/// Vectors of four rows that a slice of a factor has in workgroup memory: 8 KiB.
 pub(in crate::ops) const TILE_VECTORS: u32 = 512;
-/// Large tiles are taken if there are at least so many, enough to fill a large GPU.
+/// Large tiles are chosen if there are at least this many, enough to fill a large GPU.
 const LARGE_TILES: usize = 96;
 
-/// Invocations of a subgroup that cooperative matrices are written for.
+/// The subgroup size that the kernels of cooperative matrices need.
 const MATRIX_SUBGROUP: u32 = 32;
-/// Lines of a factor above which a tile of matrices is worth its while.
-const MATRIX_LINES: usize = 16;
+/// Rows of a factor above which a tile of matrices is faster.
+const MATRIX_ROWS: usize = 16;
 
 /// A tile of cooperative matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) struct MatrixTile {
-    /// Whether products are of f16.
+    /// Whether the factors are of f16.
     pub half: bool,
-    /// Lines along each side.
+    /// Rows along each side.
     pub span: usize,
-    /// Terms of a slice.
+    /// Elements along K of a slice.
     pub depth: u32,
-    /// Elements from a line of a slice to the next.
+    /// The distance of rows of a slice, in elements.
     pub stride: u32,
-    /// Elements of a slice, of f16 four together.
+    /// The size of a slice: in vectors of four elements of f16, or in elements of f32.
     pub places: u32,
-    /// Bytes of workgroup memory, with the tile in registers that f16 falls back to.
+    /// Bytes of workgroup memory, including the tile in registers that f16 falls back to.
     bytes: u32,
 }
 
-/// Of 8 x 8 matrices of f32.
+/// A tile of 8 x 8 matrices of f32.
 const SINGLE: MatrixTile = MatrixTile::new(64, 16, 20, None);
-/// Of 16 x 16 matrices of f16.
+/// A tile of 16 x 16 matrices of f16.
 const HALF: MatrixTile = MatrixTile::new(128, 32, 40, Some(EXPERTS_TILE_VECTORS));
-/// The same where they are emulated, in less workgroup memory.
+/// The same for emulated matrices, in less workgroup memory.
 const EMULATED_HALF: MatrixTile = MatrixTile::new(128, 16, 16, Some(EXPERTS_TILE_VECTORS));
 
 // The size that `shared/matrix.wgsl` gives a factor's slice.
@@ -59,7 +59,7 @@ impl MatrixTile {
     const fn new(span: usize, depth: u32, stride: u32, tile_vectors: Option<u32>) -> Self {
         let elements = span as u32 * stride;
         let (half, bytes) = match tile_vectors {
-            // Both factors, a matrix of sums of each of eight subgroups, and what the fall back needs.
+            // Both factors, a matrix of sums for each of eight subgroups, and the fallback's tile.
             Some(vectors) => (
                 true,
                 2 * 2 * elements + 8 * 16 * 16 * 4 + 2 * 16 * vectors + 12,
@@ -104,57 +104,57 @@ pub(in crate::ops) fn matrix_tile(
     .map(|(_, _, tile)| tile)
 }
 
-/// How the elements of a factor lie, as far as it decides how they can be read.
+/// The contiguous dim of a factor, a matrix of rows of K elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::ops) enum Along {
-    /// Neighbours along k are neighbours in memory.
-    Terms,
-    /// Neighbouring lines are.
-    Lines,
-    /// Neither.
+pub(in crate::ops) enum Major {
+    /// K-major: the elements of a row are contiguous.
+    K,
+    /// The rows are contiguous at each index along K.
+    Rows,
+    /// Neither is contiguous.
     Neither,
 }
 
-/// What the choice depends on.
+/// The properties of a product that the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) struct Shape {
-    /// Products of matrices.
+    /// The number of products of matrices.
     pub batches: usize,
-    /// Lines of `a`, which are the result's rows.
+    /// Rows of `a` and of the result.
     pub m: usize,
-    /// Lines of `b`, the result's columns.
+    /// Rows of `b`, columns of the result.
     pub n: usize,
-    /// Terms.
+    /// Elements of a factor's row.
     pub k: usize,
-    /// How the factors lie.
-    pub along: [Along; 2],
-    /// Whether both can be read in runs of 16 bytes along those.
+    /// The contiguous dims of `a` and `b`.
+    pub major: [Major; 2],
+    /// Whether both can be read in runs of 16 bytes along those dims.
     pub wide: bool,
 }
 
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) enum Choice {
-    /// A workgroup for [`VECTOR_COLUMNS`] lines of `b`, with all of `a`, which is read as `lines`
-    /// lines, a power of two.
-    Vector { lines: u32, wide: bool },
+    /// A workgroup for each [`VECTOR_COLUMNS`] rows of `b` and all of `a`, read as `rows` rows, a
+    /// power of two.
+    Vector { rows: u32, wide: bool },
     /// Tiles in registers.
     Tile { large: bool, wide: bool },
     /// Tiles of cooperative matrices.
     Matrix { tile: MatrixTile, wide: bool },
 }
 
-/// The kernel for a product, on a device with this tile of cooperative matrices for it.
+/// The kernel for a product, given the device's tile of cooperative matrices for it.
 pub(in crate::ops) fn choose(shape: &Shape, matrices: Option<MatrixTile>) -> Choice {
     let Shape { m, n, wide, .. } = *shape;
-    if m <= VECTOR_LINES && shape.along[1] == Along::Terms {
+    if m <= VECTOR_ROWS && shape.major[1] == Major::K {
         return Choice::Vector {
-            lines: m.next_power_of_two() as u32,
-            wide: wide && shape.along[0] == Along::Terms && shape.k.is_multiple_of(8),
+            rows: m.next_power_of_two() as u32,
+            wide: wide && shape.major[0] == Major::K && shape.k.is_multiple_of(8),
         };
     }
     if let Some(tile) = matrices
-        && m.min(n) > MATRIX_LINES
+        && m.min(n) > MATRIX_ROWS
     {
         return Choice::Matrix { tile, wide };
     }
@@ -168,9 +168,9 @@ pub(in crate::ops) fn choose(shape: &Shape, matrices: Option<MatrixTile>) -> Cho
     }
 }
 
-/// The same for products with experts, which keep a list of rows besides: 4 KiB.
+/// Vectors of a slice for products with experts, which also keep a list of rows: 4 KiB.
 pub(in crate::ops) const EXPERTS_TILE_VECTORS: u32 = 256;
-/// Rows for each expert on average up to which every row reads its expert anew.
+/// The average number of rows for each expert up to which every row reads its expert by itself.
 const ROWS_APART: usize = 4;
 
 /// A kernel for products with experts.
@@ -182,16 +182,13 @@ pub(in crate::ops) enum ExpertsChoice {
     Tile,
 }
 
-/// The kernel for this many rows, one for each token and slot, of this many experts, whose terms
-/// are contiguous or not.
-pub(in crate::ops) fn choose_experts(
-    rows: usize,
-    experts: usize,
-    contiguous: bool,
-) -> ExpertsChoice {
-    match contiguous && rows <= ROWS_APART.saturating_mul(experts.max(2)) {
-        true => ExpertsChoice::Vector,
-        false => ExpertsChoice::Tile,
+/// The kernel for this many rows, one for each token and slot, and this many experts, whose weights
+/// are K-major or not.
+pub(in crate::ops) fn choose_experts(rows: usize, experts: usize, k_major: bool) -> ExpertsChoice {
+    if k_major && rows <= ROWS_APART.saturating_mul(experts.max(2)) {
+        ExpertsChoice::Vector
+    } else {
+        ExpertsChoice::Tile
     }
 }
 
@@ -207,14 +204,14 @@ pub(in crate::ops) enum ConvolutionChoice {
     Direct,
     /// Tiles of pixels and output channels in registers.
     Tile { large: bool },
-    /// The same of cooperative matrices.
+    /// Tiles of cooperative matrices.
     Matrix(MatrixTile),
 }
 
-/// The kernel for a convolution of this many groups and phases, pixels of each and output
-/// channels of a group.
+/// The kernel for a convolution of this many phases in all groups, of their pixels and of the
+/// output channels of a group.
 pub(in crate::ops) fn choose_convolution(
-    parts: usize,
+    phases: usize,
     pixels: usize,
     channels: usize,
     matrices: Option<MatrixTile>,
@@ -223,11 +220,11 @@ pub(in crate::ops) fn choose_convolution(
         return ConvolutionChoice::Direct;
     }
     if let Some(tile) = matrices
-        && channels.min(pixels) > MATRIX_LINES
+        && channels.min(pixels) > MATRIX_ROWS
     {
         return ConvolutionChoice::Matrix(tile);
     }
-    let tiles = parts
+    let tiles = phases
         .saturating_mul(pixels.div_ceil(2 * TILE))
         .saturating_mul(channels.div_ceil(2 * TILE));
     ConvolutionChoice::Tile {
@@ -235,10 +232,10 @@ pub(in crate::ops) fn choose_convolution(
     }
 }
 
-/// Whether the factors had better change sides: the vector kernel takes few lines of `a` only.
-pub(in crate::ops) fn swaps(m: usize, n: usize, along: [Along; 2]) -> bool {
-    let fits = |lines, other| lines <= VECTOR_LINES && other == Along::Terms;
-    fits(n, along[0]) && !(fits(m, along[1]) && m <= n)
+/// Whether the factors should change sides, because the vector kernel takes few rows of `a` only.
+pub(in crate::ops) fn swaps(m: usize, n: usize, major: [Major; 2]) -> bool {
+    let fits = |rows, other| rows <= VECTOR_ROWS && other == Major::K;
+    fits(n, major[0]) && !(fits(m, major[1]) && m <= n)
 }
 
 #[cfg(test)]
@@ -250,15 +247,15 @@ mod tests {
         m: 512,
         n: 4096,
         k: 4096,
-        along: [Along::Terms; 2],
+        major: [Major::K; 2],
         wide: true,
     };
 
     #[test]
-    fn few_lines_take_the_vector_kernel() {
-        for (m, lines) in [(1, 1), (2, 2), (3, 4), (5, 8), (8, 8)] {
+    fn few_rows_take_the_vector_kernel() {
+        for (m, rows) in [(1, 1), (2, 2), (3, 4), (5, 8), (8, 8)] {
             let choice = choose(&Shape { m, ..SHAPE }, None);
-            assert_eq!(choice, Choice::Vector { lines, wide: true });
+            assert_eq!(choice, Choice::Vector { rows, wide: true });
         }
         assert!(matches!(
             choose(&Shape { m: 9, ..SHAPE }, None),
@@ -267,22 +264,22 @@ mod tests {
     }
 
     #[test]
-    fn the_vector_kernel_needs_contiguous_terms_of_the_other_factor() {
-        let along = [Along::Terms, Along::Lines];
+    fn the_vector_kernel_needs_a_k_major_other_factor() {
+        let major = [Major::K, Major::Rows];
         let choice = choose(
             &Shape {
                 m: 1,
-                along,
+                major,
                 ..SHAPE
             },
             None,
         );
         assert!(matches!(choice, Choice::Tile { .. }));
-        let along = [Along::Neither, Along::Terms];
+        let major = [Major::Neither, Major::K];
         let choice = choose(
             &Shape {
                 m: 1,
-                along,
+                major,
                 wide: false,
                 ..SHAPE
             },
@@ -291,7 +288,7 @@ mod tests {
         assert_eq!(
             choice,
             Choice::Vector {
-                lines: 1,
+                rows: 1,
                 wide: false
             }
         );
@@ -367,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn matrices_are_for_more_than_a_few_lines() {
+    fn matrices_are_for_more_than_a_few_rows() {
         let matrix = |m| {
             matches!(
                 choose(&Shape { m, ..SHAPE }, Some(HALF)),
@@ -389,12 +386,12 @@ mod tests {
     }
 
     #[test]
-    fn a_product_with_a_matrix_on_the_left_is_turned_round() {
-        let terms = [Along::Terms; 2];
-        assert!(swaps(4096, 1, terms));
-        assert!(!swaps(1, 4096, terms));
-        assert!(!swaps(4096, 1, [Along::Lines, Along::Terms]));
-        assert!(!swaps(100, 100, terms));
-        assert!(!swaps(1, 4096, [Along::Terms, Along::Lines]));
+    fn a_product_with_a_vector_on_the_right_swaps_its_factors() {
+        let k_major = [Major::K; 2];
+        assert!(swaps(4096, 1, k_major));
+        assert!(!swaps(1, 4096, k_major));
+        assert!(!swaps(4096, 1, [Major::Rows, Major::K]));
+        assert!(!swaps(100, 100, k_major));
+        assert!(!swaps(1, 4096, [Major::K, Major::Rows]));
     }
 }

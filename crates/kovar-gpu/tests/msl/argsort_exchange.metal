@@ -62,9 +62,9 @@ uint flat_workgroup(
     return (id.y * count.x) + id.x;
 }
 
-struct argsort_stepInput {
+struct argsort_exchangeInput {
 };
-[[max_total_threads_per_threadgroup(256)]] kernel void argsort_step(
+[[max_total_threads_per_threadgroup(256)]] kernel void argsort_exchange(
   metal::uint3 workgroup [[threadgroup_position_in_grid]]
 , metal::uint3 workgroups [[threadgroups_per_grid]]
 , uint lane [[thread_index_in_threadgroup]]

@@ -34,11 +34,17 @@ struct Params {
     float slope_step;
     char _pad9[12];
 };
-typedef uint type_4[1];
-struct Part {
+struct Scores {
+    uint start;
+    uint stride;
+    uint mask_start;
+    uint mask_stride;
+    float slope;
+};
+struct Chunk {
     metal::uint4 at;
     uint row;
-    uint number;
+    uint index;
     uint first;
     uint last;
     bool inside;
@@ -47,6 +53,7 @@ struct Part {
     uint lanes;
     char _pad8[4];
 };
+typedef uint type_4[1];
 struct type_6 {
     float inner[256];
 };
@@ -92,21 +99,44 @@ float slope(
     return _e35;
 }
 
-bool is_least(
+bool is_negative_infinity(
     float x_1
 ) {
     return as_type<uint>(x_1) == 4286578688u;
 }
 
+uint position(
+    View view,
+    metal::uint4 at
+) {
+    metal::uint4 steps = view.strides * at;
+    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
+}
+
+Scores scores_of(
+    Chunk chunk,
+    constant Params& params
+) {
+    View _e3 = params.a;
+    uint _e5 = position(_e3, chunk.at);
+    uint _e10 = params.a.strides.w;
+    View _e13 = params.b;
+    uint _e15 = position(_e13, chunk.at);
+    uint _e20 = params.b.strides.w;
+    uint _e23 = params.first_head;
+    float _e27 = slope(_e23 + chunk.at.y, params);
+    return Scores {_e5, _e10, _e15, _e20, _e27};
+}
+
 float decode(
     uint word,
-    uint i_2,
+    uint i,
     uint dtype
 ) {
     if (dtype == F32_) {
         return as_type<float>(word);
     }
-    uint half_ = (word >> ((i_2 & 1u) << 4u)) & 65535u;
+    uint half_ = (word >> ((i & 1u) << 4u)) & 65535u;
     if (dtype == BF16_) {
         return as_type<float>(half_ << 16u);
     }
@@ -114,61 +144,60 @@ float decode(
 }
 
 uint word_of(
-    uint i_3,
+    uint i_1,
     uint dtype_1
 ) {
-    return (dtype_1 == F32_) ? i_3 : (i_3 >> 1u);
+    return (dtype_1 == F32_) ? i_1 : (i_1 >> 1u);
 }
 
 float a_at(
-    uint i_4,
+    uint i_2,
     device type_4 const& a,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_4, A_DTYPE);
+    uint _e3 = word_of(i_2, A_DTYPE);
     uint _e5 = a[_e3];
-    float _e7 = decode(_e5, i_4, A_DTYPE);
+    float _e7 = decode(_e5, i_2, A_DTYPE);
     return _e7;
 }
 
 float b_at(
-    uint i_5,
+    uint i_3,
     device type_4 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e3 = word_of(i_5, B_DTYPE);
+    uint _e3 = word_of(i_3, B_DTYPE);
     uint _e5 = b[_e3];
-    float _e7 = decode(_e5, i_5, B_DTYPE);
+    float _e7 = decode(_e5, i_3, B_DTYPE);
     return _e7;
 }
 
 float score(
-    uint source,
-    uint at,
-    float slope_1,
+    Scores scores,
+    uint i_4,
     constant Params& params,
     device type_4 const& a,
     device type_4 const& b,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     float s = {};
-    float _e3 = a_at(source, a, _buffer_sizes);
-    float _e6 = params.scale;
-    s = _e3 * _e6;
-    uint _e11 = params.masked;
-    if (_e11 != 0u) {
-        float _e14 = b_at(at, b, _buffer_sizes);
-        bool _e15 = is_least(_e14);
-        if (_e15) {
+    float _e6 = a_at(scores.start + (i_4 * scores.stride), a, _buffer_sizes);
+    float _e9 = params.scale;
+    s = _e6 * _e9;
+    uint _e14 = params.masked;
+    if (_e14 != 0u) {
+        float _e21 = b_at(scores.mask_start + (i_4 * scores.mask_stride), b, _buffer_sizes);
+        bool _e22 = is_negative_infinity(_e21);
+        if (_e22) {
             return -340282350000000000000000000000000000000.0;
         }
-        float _e17 = s;
-        s = metal::fma(slope_1, _e14, _e17);
+        float _e25 = s;
+        s = metal::fma(scores.slope, _e21, _e25);
     }
-    float _e19 = s;
-    float _e20 = s;
-    bool _e21 = is_least(_e20);
-    return _e21 ? -340282350000000000000000000000000000000.0 : _e19;
+    float _e27 = s;
+    float _e28 = s;
+    bool _e29 = is_negative_infinity(_e28);
+    return _e29 ? -340282350000000000000000000000000000000.0 : _e27;
 }
 
 float weight(
@@ -176,6 +205,76 @@ float weight(
     float greatest
 ) {
     return (score_1 == -340282350000000000000000000000000000000.0) ? 0.0 : metal::exp(score_1 - greatest);
+}
+
+float greatest_score(
+    Chunk chunk_1,
+    Scores scores_1,
+    constant Params& params,
+    device type_4 const& a,
+    device type_4 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float greatest_1 = -340282350000000000000000000000000000000.0;
+    uint i_5 = {};
+    i_5 = chunk_1.first + chunk_1.lane;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e15 = i_5;
+            i_5 = _e15 + chunk_1.lanes;
+        }
+        loop_init = false;
+        uint _e8 = i_5;
+        if (_e8 < chunk_1.last) {
+        } else {
+            break;
+        }
+        {
+            float _e11 = greatest_1;
+            uint _e12 = i_5;
+            float _e13 = score(scores_1, _e12, params, a, b, _buffer_sizes);
+            greatest_1 = metal::max(_e11, _e13);
+        }
+    }
+    float _e18 = greatest_1;
+    return _e18;
+}
+
+float weight_sum(
+    Chunk chunk_2,
+    Scores scores_2,
+    float greatest_2,
+    constant Params& params,
+    device type_4 const& a,
+    device type_4 const& b,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float sum = 0.0;
+    uint i_6 = {};
+    i_6 = chunk_2.first + chunk_2.lane;
+    bool loop_init_1 = true;
+    while(true) {
+        if (!loop_init_1) {
+            uint _e17 = i_6;
+            i_6 = _e17 + chunk_2.lanes;
+        }
+        loop_init_1 = false;
+        uint _e9 = i_6;
+        if (_e9 < chunk_2.last) {
+        } else {
+            break;
+        }
+        {
+            float _e12 = sum;
+            uint _e13 = i_6;
+            float _e14 = score(scores_2, _e13, params, a, b, _buffer_sizes);
+            float _e15 = weight(_e14, greatest_2);
+            sum = _e12 + _e15;
+        }
+    }
+    float _e20 = sum;
+    return _e20;
 }
 
 void enter_subgroups(
@@ -193,47 +292,47 @@ void enter_subgroups(
 }
 
 metal::uint4 unravel(
-    uint i_6,
+    uint i_7,
     metal::uint4 dims
 ) {
     if (((dims.x * dims.y) * dims.z) == 1u) {
-        return metal::uint4(0u, 0u, 0u, i_6);
+        return metal::uint4(0u, 0u, 0u, i_7);
     }
-    uint z = i_6 / dims.w;
+    uint z = i_7 / dims.w;
     if ((dims.x * dims.y) == 1u) {
-        return metal::uint4(0u, 0u, z, i_6 - (z * dims.w));
+        return metal::uint4(0u, 0u, z, i_7 - (z * dims.w));
     }
     uint y = z / dims.z;
     uint x_2 = y / dims.y;
-    return metal::uint4(x_2, y - (x_2 * dims.y), z - (y * dims.z), i_6 - (z * dims.w));
+    return metal::uint4(x_2, y - (x_2 * dims.y), z - (y * dims.z), i_7 - (z * dims.w));
 }
 
-Part part_of(
+Chunk chunk_of(
     Rows rows,
     uint workgroup_1,
     uint lane_1
 ) {
-    Part part = {};
-    uint number = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
-    part.inside = number < (rows.count * rows.chunks);
-    bool _e19 = part.inside;
-    part.number = _e19 ? number : 0u;
-    uint _e23 = part.number;
-    part.row = _e23 / rows.chunks;
-    uint _e27 = part.row;
+    Chunk chunk_3 = {};
+    uint index = (workgroup_1 << (8u - rows.log2_lanes)) + (lane_1 >> rows.log2_lanes);
+    chunk_3.inside = index < (rows.count * rows.chunks);
+    bool _e19 = chunk_3.inside;
+    chunk_3.index = _e19 ? index : 0u;
+    uint _e23 = chunk_3.index;
+    chunk_3.row = _e23 / rows.chunks;
+    uint _e27 = chunk_3.row;
     metal::uint4 _e32 = unravel(_e27, metal::uint4(1u, rows.dims.xyz));
-    part.at = metal::uint4(_e32.yzw, 0u);
-    uint _e39 = part.number;
-    uint _e41 = part.row;
-    part.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
-    uint _e49 = part.first;
-    uint _e51 = part.first;
-    bool _e58 = part.inside;
-    part.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
-    part.lanes = 1u << rows.log2_lanes;
-    uint _e66 = part.lanes;
-    part.lane = lane_1 & (_e66 - 1u);
-    Part _e70 = part;
+    chunk_3.at = metal::uint4(_e32.yzw, 0u);
+    uint _e39 = chunk_3.index;
+    uint _e41 = chunk_3.row;
+    chunk_3.first = (_e39 - (_e41 * rows.chunks)) * rows.chunk;
+    uint _e49 = chunk_3.first;
+    uint _e51 = chunk_3.first;
+    bool _e58 = chunk_3.inside;
+    chunk_3.last = _e58 ? metal::min(_e51 + rows.chunk, rows.dims.w) : _e49;
+    chunk_3.lanes = 1u << rows.log2_lanes;
+    uint _e66 = chunk_3.lanes;
+    chunk_3.lane = lane_1 & (_e66 - 1u);
+    Chunk _e70 = chunk_3;
     return _e70;
 }
 
@@ -242,14 +341,6 @@ uint flat_workgroup(
     metal::uint3 count_1
 ) {
     return (id_1.y * count_1.x) + id_1.x;
-}
-
-uint position(
-    View view,
-    metal::uint4 at_1
-) {
-    metal::uint4 steps = view.strides * at_1;
-    return (((view.offset + steps.x) + steps.y) + steps.z) + steps.w;
 }
 
 float greatest_of_lanes(
@@ -262,7 +353,7 @@ float greatest_of_lanes(
     threadgroup type_6& lane_greatest
 ) {
     float all = {};
-    uint i_7 = 1u;
+    uint i_8 = 1u;
     uint step = {};
     if (log2_lanes == 8u) {
         float unnamed = metal::simd_max(value);
@@ -274,14 +365,14 @@ float greatest_of_lanes(
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         float _e14 = lane_greatest.inner[0];
         all = _e14;
-        bool loop_init = true;
+        bool loop_init_2 = true;
         while(true) {
-            if (!loop_init) {
-                uint _e28 = i_7;
-                i_7 = _e28 + 1u;
+            if (!loop_init_2) {
+                uint _e28 = i_8;
+                i_8 = _e28 + 1u;
             }
-            loop_init = false;
-            uint _e18 = i_7;
+            loop_init_2 = false;
+            uint _e18 = i_8;
             uint _e20 = all_subgroups;
             if (_e18 < _e20) {
             } else {
@@ -289,7 +380,7 @@ float greatest_of_lanes(
             }
             {
                 float _e22 = all;
-                uint _e24 = i_7;
+                uint _e24 = i_8;
                 float _e26 = lane_greatest.inner[_e24];
                 all = metal::max(_e22, _e26);
             }
@@ -302,13 +393,13 @@ float greatest_of_lanes(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes = 1u << log2_lanes;
     step = lanes >> 1u;
-    bool loop_init_1 = true;
+    bool loop_init_3 = true;
     while(true) {
-        if (!loop_init_1) {
+        if (!loop_init_3) {
             uint _e58 = step;
             step = _e58 >> 1u;
         }
-        loop_init_1 = false;
+        loop_init_3 = false;
         uint _e39 = step;
         if (_e39 > 0u) {
         } else {
@@ -340,7 +431,7 @@ metal::float2 sum_pairs(
     threadgroup type_8& lane_sums
 ) {
     metal::float2 all_1 = metal::float2(0.0);
-    uint i_8 = 0u;
+    uint i_9 = 0u;
     uint step_1 = {};
     if (log2_lanes_1 == 8u) {
         metal::float2 unnamed_1 = metal::simd_sum(value_1);
@@ -350,14 +441,14 @@ metal::float2 sum_pairs(
             lane_sums.inner[_e10] = unnamed_1;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        bool loop_init_2 = true;
+        bool loop_init_4 = true;
         while(true) {
-            if (!loop_init_2) {
-                uint _e27 = i_8;
-                i_8 = _e27 + 1u;
+            if (!loop_init_4) {
+                uint _e27 = i_9;
+                i_9 = _e27 + 1u;
             }
-            loop_init_2 = false;
-            uint _e17 = i_8;
+            loop_init_4 = false;
+            uint _e17 = i_9;
             uint _e19 = all_subgroups;
             if (_e17 < _e19) {
             } else {
@@ -365,7 +456,7 @@ metal::float2 sum_pairs(
             }
             {
                 metal::float2 _e21 = all_1;
-                uint _e23 = i_8;
+                uint _e23 = i_9;
                 metal::float2 _e25 = lane_sums.inner[_e23];
                 all_1 = _e21 + _e25;
             }
@@ -378,13 +469,13 @@ metal::float2 sum_pairs(
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint lanes_1 = 1u << log2_lanes_1;
     step_1 = lanes_1 >> 1u;
-    bool loop_init_3 = true;
+    bool loop_init_5 = true;
     while(true) {
-        if (!loop_init_3) {
+        if (!loop_init_5) {
             uint _e55 = step_1;
             step_1 = _e55 >> 1u;
         }
-        loop_init_3 = false;
+        loop_init_5 = false;
         uint _e38 = step_1;
         if (_e38 > 0u) {
         } else {
@@ -420,18 +511,18 @@ float sum_lanes(
 }
 
 void put(
-    uint i_9,
+    uint i_10,
     float value_3,
     device type_4& out,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    out[i_9] = as_type<uint>(value_3);
+    out[i_10] = as_type<uint>(value_3);
     return;
 }
 
-struct softmax_partsInput {
+struct softmax_chunksInput {
 };
-[[max_total_threads_per_threadgroup(256)]] kernel void softmax_parts(
+[[max_total_threads_per_threadgroup(256)]] kernel void softmax_chunks(
   metal::uint3 workgroup [[threadgroup_position_in_grid]]
 , metal::uint3 workgroups [[threadgroups_per_grid]]
 , uint lane [[thread_index_in_threadgroup]]
@@ -449,79 +540,25 @@ struct softmax_partsInput {
     uint own_subgroup = {};
     uint all_subgroups = {};
     bool leads_subgroup = {};
-    float own = -340282350000000000000000000000000000000.0;
-    uint i = {};
-    float sum = 0.0;
-    uint i_1 = {};
     bool local = {};
     enter_subgroups(subgroup, subgroups, invocation, own_subgroup, all_subgroups, leads_subgroup);
     Rows rows_1 = params.rows;
     uint _e9 = flat_workgroup(workgroup, workgroups);
-    Part _e10 = part_of(rows_1, _e9, lane);
-    View _e13 = params.a;
-    uint _e15 = position(_e13, _e10.at);
-    uint stride = params.a.strides.w;
-    View _e23 = params.b;
-    uint _e25 = position(_e23, _e10.at);
-    uint mask_stride = params.b.strides.w;
-    uint _e33 = params.first_head;
-    float _e37 = slope(_e33 + _e10.at.y, params);
-    i = _e10.first + _e10.lane;
-    bool loop_init_4 = true;
-    while(true) {
-        if (!loop_init_4) {
-            uint _e56 = i;
-            i = _e56 + _e10.lanes;
-        }
-        loop_init_4 = false;
-        uint _e44 = i;
-        if (_e44 < _e10.last) {
-        } else {
-            break;
-        }
-        {
-            float _e47 = own;
-            uint _e48 = i;
-            uint _e51 = i;
-            float _e54 = score(_e15 + (_e48 * stride), _e25 + (_e51 * mask_stride), _e37, params, a, b, _buffer_sizes);
-            own = metal::max(_e47, _e54);
-        }
-    }
-    float _e60 = own;
-    float _e61 = greatest_of_lanes(lane, rows_1.log2_lanes, _e60, own_subgroup, all_subgroups, leads_subgroup, lane_greatest);
-    i_1 = _e10.first + _e10.lane;
-    bool loop_init_5 = true;
-    while(true) {
-        if (!loop_init_5) {
-            uint _e81 = i_1;
-            i_1 = _e81 + _e10.lanes;
-        }
-        loop_init_5 = false;
-        uint _e68 = i_1;
-        if (_e68 < _e10.last) {
-        } else {
-            break;
-        }
-        {
-            uint _e71 = i_1;
-            uint _e74 = i_1;
-            float _e77 = score(_e15 + (_e71 * stride), _e25 + (_e74 * mask_stride), _e37, params, a, b, _buffer_sizes);
-            float _e78 = sum;
-            float _e79 = weight(_e77, _e61);
-            sum = _e78 + _e79;
-        }
-    }
-    float _e85 = sum;
-    float _e86 = sum_lanes(lane, rows_1.log2_lanes, _e85, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
+    Chunk _e10 = chunk_of(rows_1, _e9, lane);
+    Scores _e11 = scores_of(_e10, params);
+    float _e13 = greatest_score(_e10, _e11, params, a, b, _buffer_sizes);
+    float _e14 = greatest_of_lanes(lane, rows_1.log2_lanes, _e13, own_subgroup, all_subgroups, leads_subgroup, lane_greatest);
+    float _e16 = weight_sum(_e10, _e11, _e14, params, a, b, _buffer_sizes);
+    float _e17 = sum_lanes(lane, rows_1.log2_lanes, _e16, own_subgroup, all_subgroups, leads_subgroup, lane_sums);
     if (_e10.inside) {
         local = _e10.lane == 0u;
     } else {
         local = false;
     }
-    bool _e94 = local;
-    if (_e94) {
-        put(2u * _e10.number, _e61, out, _buffer_sizes);
-        put((2u * _e10.number) + 1u, _e86, out, _buffer_sizes);
+    bool _e25 = local;
+    if (_e25) {
+        put(2u * _e10.index, _e14, out, _buffer_sizes);
+        put((2u * _e10.index) + 1u, _e17, out, _buffer_sizes);
         return;
     } else {
         return;
