@@ -120,34 +120,39 @@ impl Blocked for Gemm {
 
     unsafe fn left(&self, run: &Run<'_>, block: &Block, buffer: *mut f32) -> Left {
         let batch = self.batches.batch(block.product);
-        let at = |row: usize| self.a.at(&batch, block.rows.start + row, block.k.start);
+        let start = self.a.at(&batch, block.rows.start, block.k.start);
         if self.a.form.dtype() == DType::F32 {
             return Left {
-                start: at(0).cast(),
+                start: start.cast(),
                 row_stride: self.a.row / size_of::<f32>(),
                 k_stride: self.a.form.stride(),
             };
         }
         let size = (block.rows.len(), block.k.len());
+        let at = |row: usize| start.wrapping_add(row * self.a.row);
         // SAFETY: the block is inside `a` and the buffer has room for it.
         unsafe { Left::copied(run, self.a.form, size, at, buffer) }
     }
 
     unsafe fn right(&self, run: &Run<'_>, block: &Block, panel: *mut f32) {
         let batch = self.batches.batch(block.product);
-        let (k, columns) = (&block.k, &block.columns);
+        let (k, columns) = (block.k.len(), block.columns.len());
+        let (row, column) = if self.b_is_k_major {
+            (block.columns.start, block.k.start)
+        } else {
+            (block.k.start, block.columns.start)
+        };
+        let start = self.b.at(&batch, row, column);
+        let at = |row: usize| start.wrapping_add(row * self.b.row);
         if self.b_is_k_major {
-            let at = |column: usize| self.b.at(&batch, columns.start + column, k.start);
-            let size = (k.len(), columns.len());
             // SAFETY: the block is inside `b` and the panel has room for it.
-            return unsafe { pack_k_major(run, self.b.form, size, at, panel) };
+            return unsafe { pack_k_major(run, self.b.form, (k, columns), at, panel) };
         }
-        for (i, row) in k.clone().enumerate() {
-            let from = self.b.at(&batch, row, columns.start);
+        for row in 0..k {
             // SAFETY: as above.
             unsafe {
-                let to = panel.add(i * COLUMNS);
-                self.b.form.read_to(run.vector, from, columns.len(), to);
+                let to = panel.add(row * COLUMNS);
+                self.b.form.read_to(run.vector, at(row), columns, to);
             }
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Table {
     pairs: usize,
     /// Rows of a matrix: 2, or 1 for a cos and a sin.
     rows: usize,
+    /// Whether the row of a token has no gaps.
+    dense: bool,
 }
 
 /// Turns the pairs of a head, `x` to `y`, by a row of the table.
@@ -40,12 +42,18 @@ impl Table {
     /// any outer dims.
     pub(super) fn new(table: &Operand<'_>, rows: usize) -> Self {
         let outer = rows - 1;
-        let stride = |i| table.bytes(table.layout.stride_from_end(i));
+        let strides = [outer + 2, outer + 1, 1, 0];
+        let strides = strides.map(|i| table.bytes(table.layout.stride_from_end(i)));
+        let pairs = table.layout.dims().from_end(outer + 1);
+        let [_, pair_stride, row_stride, stride] = strides;
         Self {
             start: table.start(),
-            strides: [stride(outer + 2), stride(outer + 1), stride(1), stride(0)],
-            pairs: table.layout.dims().from_end(outer + 1),
+            strides,
+            pairs,
             rows,
+            dense: (pairs <= 1 || pair_stride == 8 * rows)
+                && (rows == 1 || row_stride == 8)
+                && stride == 4,
         }
     }
 
@@ -60,6 +68,7 @@ impl Table {
     /// # Safety
     /// `x` is readable and `target` is writable for `head_dim` elements; they are the same or
     /// apart. `row` is the row of a token.
+    #[inline]
     pub(super) unsafe fn turn_head(
         &self,
         turn: Turn,
@@ -69,11 +78,11 @@ impl Table {
         head_dim: usize,
     ) {
         let turned = 2 * self.pairs;
+        let rest = head_dim - turned;
         // SAFETY: by this function's contract.
         unsafe {
             turn(x, row, target, self.pairs);
-            if !std::ptr::addr_eq(x, target) {
-                let rest = head_dim - turned;
+            if rest > 0 && !std::ptr::addr_eq(x, target) {
                 std::ptr::copy_nonoverlapping(x.add(turned), target.add(turned), rest);
             }
         }
@@ -83,14 +92,12 @@ impl Table {
     ///
     /// # Safety
     /// As [`Kernel::run`]; the token exists and `buffer` has room for the row.
+    #[inline]
     pub(super) unsafe fn row(&self, token: usize, buffer: *mut f32) -> *const f32 {
         let [token_stride, pair_stride, row_stride, stride] = self.strides;
         let row = self.start.get().wrapping_add(token * token_stride);
-        let dense = (pair_stride == 8 * self.rows || self.pairs <= 1)
-            && (row_stride == 8 || self.rows == 1)
-            && stride == 4;
         // Imported bytes may have any alignment.
-        if dense && row.cast::<f32>().is_aligned() {
+        if self.dense && row.cast::<f32>().is_aligned() {
             return row.cast();
         }
         for i in 0..self.row_len() {
@@ -154,12 +161,13 @@ impl Kernel for Rope {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let [x_form, y_form]: [RowForm; 2] = self.walk.forms;
         let (head_dim, kernels) = (self.walk.row_len(), run.vector);
+        let worker_len = self.worker_len();
         self.walk.each_row(run, &|row, [x, y], worker| {
             // SAFETY: the scratch memory has `worker_len` elements for each worker. Rows are
             // inside the operands, by `Kernel::run`'s contract readable and writable; in place, a
             // head is read before it is written.
             unsafe {
-                let scratch = worker_scratch(run, worker, self.worker_len());
+                let scratch = worker_scratch(run, worker, worker_len);
                 let token = row / self.heads % self.tokens;
                 let table_row = self.table.row(token, scratch.add(head_dim));
                 let x = x_form.read(kernels, x, head_dim, scratch);

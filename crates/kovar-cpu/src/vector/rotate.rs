@@ -64,7 +64,11 @@ type Pairs<const N: usize> = ([f32; N], [f32; N]);
 unsafe fn load_normal<const N: usize>(x: *const f32, _pairs: usize, at: usize) -> Pairs<N> {
     // SAFETY: by this function's contract.
     let pairs = unsafe { x.add(2 * at).cast::<[[f32; 2]; N]>().read_unaligned() };
-    (pairs.map(|pair| pair[0]), pairs.map(|pair| pair[1]))
+    let (mut a, mut b) = ([0.0; N], [0.0; N]);
+    for (i, pair) in pairs.iter().enumerate() {
+        [a[i], b[i]] = *pair;
+    }
+    (a, b)
 }
 
 /// # Safety
