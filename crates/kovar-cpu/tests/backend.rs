@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use kovar_core::backend::{
-    Backend, Binding, Buffer, DeviceMemory, Import, MemoryMap, Program, Segment, WeightUse,
-};
+use kovar_core::backend::{Backend, Binding, Import, MemoryMap, Program, Segment, WeightUse};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::{Attention, Matmul, Op, Pairing, Precision};
 use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, ValueId, quant};
 use kovar_cpu::simd::SimdLevel;
 use kovar_cpu::{CpuBackend, CpuError, CpuOptions};
+use kovar_testkit::simulated::SimulatedDevice;
 
 fn backend() -> CpuBackend {
     CpuBackend::new(CpuOptions::new().threads(2)).unwrap()
@@ -155,23 +154,10 @@ fn imported_bytes_are_shared_and_read_only() {
     assert!(matches!(written, Err(DeviceError::Foreign { .. })));
 }
 
-#[derive(Debug)]
-struct Elsewhere;
-
-impl DeviceMemory for Elsewhere {
-    fn len(&self) -> usize {
-        64
-    }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
 #[test]
 fn memory_and_programs_of_another_device_are_refused() {
     let (backend, other) = (backend(), backend());
-    let foreign = Buffer::new(Arc::new(Elsewhere));
+    let foreign = SimulatedDevice::default().alloc(64).unwrap();
     let result = backend.queue().fill(&foreign, 0, 1, 0);
     assert!(matches!(result, Err(DeviceError::Foreign { .. })));
     let mut graph = Graph::new();
