@@ -150,7 +150,8 @@ pub struct Scalar {
     pub max: i32,
 }
 
-/// Operations in program order, as plain data. Nodes refer only to values made before them.
+/// Operations in program order, as plain data. Nodes refer only to values made before them. A clone
+/// is cheap: it shares the data until one of the two changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     storages: Arc<Vec<Storage>>,

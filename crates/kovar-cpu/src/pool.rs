@@ -61,12 +61,13 @@ pub fn max_threads() -> usize {
 /// `n - 1` workers. Threads take chunks one by one, so a thread that other processes slow down
 /// takes fewer of them. Idle workers spin for some tens of microseconds and then park.
 pub struct ThreadPool {
-    shared: Arc<PoolState>,
+    state: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Held by the thread whose job is running.
     running: Mutex<()>,
 }
 
+/// The state that a pool's threads share.
 struct PoolState {
     /// The current job's generation (upper half) and its next chunk (lower half; all ones while
     /// the fields below are being written). Both are in one word, so that a late worker cannot
@@ -281,8 +282,8 @@ thread_local! {
 struct Inside(*const ());
 
 impl Inside {
-    fn enter(shared: *const PoolState) -> Self {
-        Self(INSIDE.replace(shared.cast()))
+    fn enter(state: *const PoolState) -> Self {
+        Self(INSIDE.replace(state.cast()))
     }
 }
 
@@ -307,7 +308,7 @@ impl ThreadPool {
             return Err(PoolError::TooManyThreads { n_threads, most });
         }
         let mut pool = Self {
-            shared: Arc::new(PoolState::new()),
+            state: Arc::new(PoolState::new()),
             workers: Vec::with_capacity(n_threads - 1),
             running: Mutex::new(()),
         };

@@ -17,6 +17,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
+    /// The bindings that are operands.
+    pub fn n_operands(&self) -> usize {
+        let bindings = self.bindings.iter();
+        bindings.filter(|access| access.is_operand()).count()
+    }
+
     /// A kernel that writes a result and reads this many operands, by the entry point named as its
     /// file.
     pub const fn new(file: &'static str, reads: usize) -> Self {

@@ -7,7 +7,7 @@ use kovar_core::ops::{Attention, Binary, BinaryKind, Op, Unary, UnaryKind};
 use kovar_core::{DType, Graph, HostBytes, Storage, StorageKind, ValueId};
 use kovar_cpu::{CpuBackend, CpuOptions};
 use kovar_gpu::{GpuOptions, Gpus};
-use kovar_runtime::{DeviceId, Favour, Homes, HostSlice, Plan, Policy, Session, compile};
+use kovar_runtime::{DeviceId, Homes, HostSlice, Plan, Policy, Preference, Session, compile};
 use kovar_testkit::metrics::nmse;
 use kovar_testkit::restricted::Restricted;
 

@@ -46,24 +46,14 @@ mod wkv7;
 use kovar_core::backend::{Reason, Support};
 use kovar_core::error::DeviceError;
 use kovar_core::ops::Op;
-use kovar_core::ops::dtypes::PLAIN;
+use kovar_core::ops::dtypes::{FACTORS, FLOATS, PLAIN};
 use kovar_core::{DType, NodeRef};
 
-use crate::backend::Shared;
+use crate::backend::GpuState;
 use crate::kernel::{Dispatch, Features};
 use crate::program::Resolver;
 use crate::seam::Caps;
 
-/// The floats that kernels read and write.
-const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
-/// The dtypes of factors of products.
-const FACTORS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F8E4M3,
-    DType::F8E5M2,
-];
 const F32: &[DType] = &[DType::F32];
 const I32: &[DType] = &[DType::I32];
 

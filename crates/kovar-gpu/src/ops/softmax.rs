@@ -9,8 +9,6 @@ use super::{Entry, FLOATS, Planned, no_kernel};
 use crate::kernel::Kernel;
 use crate::program::Resolver;
 
-const MASKS: &[DType] = &[DType::F32, DType::F16];
-
 static CHUNKS: Kernel = Kernel::new("softmax", 2).entry("softmax_chunks");
 
 static KERNEL: Kernel = Kernel::new("softmax", 3);

@@ -126,26 +126,9 @@ impl SimulatedMemory {
         self.0.is_prepared
     }
 
-    /// Calls `read` with all bytes.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        match &self.contents {
-            Contents::Plain(bytes) => read(&bytes.lock().unwrap_or_else(PoisonError::into_inner)),
-            Contents::Prepared(bytes) => read(bytes),
-        }
-    }
-
-    /// Calls `write` with all bytes; a prepared weight is refused.
-    pub(super) fn write<T>(
-        &self,
-        what: &'static str,
-        write: impl FnOnce(&mut [u8]) -> T,
-    ) -> Result<T, DeviceError> {
-        match &self.contents {
-            Contents::Plain(bytes) => Ok(write(
-                &mut bytes.lock().unwrap_or_else(PoisonError::into_inner),
-            )),
-            Contents::Prepared(_) => Err(self.device.foreign(what)),
-        }
+    /// Calls `access` with all bytes.
+    pub(super) fn with<T>(&self, access: impl FnOnce(&mut [u8]) -> T) -> T {
+        access(&mut self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -18,8 +18,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kovar_core::backend::{
-    Backend, Buffer, DeviceInfo, DeviceKind, Import, Kernel, Queue, Reason, Segment, Support,
-    WeightUse, check_weight,
+    Backend, Buffer, DeviceInfo, Import, Kernel, Queue, Reason, Segment, Support, WeightUse,
+    check_weight,
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
@@ -168,10 +168,13 @@ impl Backend for SimulatedDevice {
         bytes: &HostBytes,
         uses: &[WeightUse<'_>],
     ) -> Result<Buffer, DeviceError> {
-        self.device.call(Call::Prepare)?;
+        self.device.faults.call(Call::Prepare)?;
         check_weight(&self.info.id, weight, bytes)?;
-        let contents = Contents::Prepared(bytes.as_slice().to_vec());
-        self.buffer(&weight.name, contents)
+        let content = || bytes.as_slice().to_vec();
+        let buffer = self.buffer(&weight.name, true, bytes.len(), content)?;
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        prepared.push((weight.name.clone(), uses.len()));
+        Ok(buffer)
     }
 
     fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {

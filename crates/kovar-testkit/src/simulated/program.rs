@@ -49,7 +49,7 @@ impl SimulatedProgram {
         let memory = memory.clone();
         let program = Self(Arc::new(Bound { kernel, memory }));
         for item in program.segment().items() {
-            for (node, link, kept) in program.linked(item) {
+            for (node, link, is_kept) in program.linked(item) {
                 let read = node.inputs().enumerate().filter(|&(i, _)| Some(i) != link);
                 for (_, value) in read {
                     program.bound(node, value)?;
@@ -106,9 +106,23 @@ impl SimulatedProgram {
         if memory.is_prepared() && storage.kind != StorageKind::Weight {
             return Err(self.device().foreign("bind"));
         }
-        let range = buffer.range(&self.device().id, "bind", *offset, storage.bytes);
-        let range = range.map_err(|_| unbound())?;
-        Ok((memory, range.start))
+        let range = buffer.range(&self.device().id(), "bind", *offset, storage.bytes);
+        range
+            .map(|range| (memory, range.start))
+            .map_err(|_| unbound())
+    }
+
+    /// Calls `access` with the bytes of a value's storage.
+    fn with<T>(
+        &self,
+        node: NodeRef<'_>,
+        value: &Value,
+        access: impl FnOnce(&mut [u8]) -> Result<T, TensorError>,
+    ) -> Result<T, DeviceError> {
+        let (memory, offset) = self.bound(node, value)?;
+        let end = offset + node.storage_of(value).bytes;
+        let done = memory.with(|bytes| access(&mut bytes[offset..end]));
+        done.map_err(|error| self.broken(error))
     }
 
     /// Checks the run-time scalars of a launch.
@@ -116,19 +130,27 @@ impl SimulatedProgram {
         if !Arc::ptr_eq(device, self.device()) {
             return Err(device.foreign("launch"));
         }
-        let of_graph = self.segment().graph.scalars().iter();
-        check_scalars(&device.id, scalars, of_graph.map(|scalar| scalar.max))
+        let max = self.segment().graph.scalars().iter();
+        check_scalars(&device.id(), scalars, max.map(|scalar| scalar.max))
     }
 
     pub(super) fn run(&self, scalars: &[i32]) -> Result<(), DeviceError> {
+        let device = self.device();
+        let Executor::Oracle(activations) = device.options.executor else {
+            return Ok(());
+        };
+        let run = Run {
+            program: self,
+            scalars,
+            activations,
+        };
         for item in self.segment().items() {
             match item {
                 SegmentItem::Node(id) => {
-                    if let Some(node) = self.segment().graph.node(id) {
-                        self.run_node(node, scalars)?;
-                    }
+                    let node = self.segment().graph.node(id);
+                    node.map_or(Ok(()), |node| run.node(node))?;
                 }
-                SegmentItem::Group(group) => self.run_group(&group, scalars)?,
+                SegmentItem::Group(group) => run.group(&group)?,
             }
         }
         if let Some(after_launch) = &device.options.after_launch {

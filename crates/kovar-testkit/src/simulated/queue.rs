@@ -1,6 +1,7 @@
 //! The queue of a simulated device.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use kovar_core::error::DeviceError;
 
 use super::events::Stage;
 use super::faults::Call;
-use super::memory::Device;
+use super::memory::{Device, SimulatedMemory};
 use super::program::SimulatedProgram;
 
 /// Clones are the same queue.
@@ -71,19 +72,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    /// The range of a buffer that the queue can read and write.
-    fn range(
+impl SimulatedQueue {
+    pub(super) fn new(device: Arc<Device>) -> Self {
+        Self {
+            device,
+            work: Arc::default(),
+        }
+    }
+
+    /// A range of memory that the queue can read and write.
+    fn region(
         &self,
         what: &'static str,
         buffer: &Buffer,
         offset: usize,
         len: usize,
-    ) -> Result<Range<usize>, DeviceError> {
-        if self.device.own(buffer, what)?.is_prepared() {
+    ) -> Result<Region, DeviceError> {
+        let memory = self.device.own(buffer, what)?;
+        if memory.is_prepared() {
             return Err(self.device.foreign(what));
         }
-        buffer.range(&self.device.id, what, offset, len)
+        Ok(Region {
+            memory: memory.clone(),
+            range: buffer.range(&self.device.id(), what, offset, len)?,
+        })
     }
 
     /// Queues `work` after all work before it. Work after failed work does not run; the error comes
@@ -133,13 +145,12 @@ impl Shared {
 
 impl Queue for SimulatedQueue {
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = self.0.range("write", buffer, offset, bytes.len())?;
-        let (device, buffer, bytes) = (self.0.device.clone(), buffer.clone(), bytes.to_vec());
-        self.0.enqueue(Call::Write, bytes.len(), move || {
-            let memory = device.own(&buffer, "write")?;
-            memory.write("write", |all| all[range].copy_from_slice(&bytes))
-        });
-        Ok(())
+        let to = self.region("write", buffer, offset, bytes.len())?;
+        let bytes = bytes.to_vec();
+        self.enqueue(Call::Write, bytes.len(), move || {
+            to.with(|to| to.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     fn read(
@@ -148,7 +159,9 @@ impl Queue for SimulatedQueue {
         offset: usize,
         len: usize,
     ) -> Result<Box<dyn ReadTicket>, DeviceError> {
-        let range = self.0.range("read", buffer, offset, len)?;
+        let from = self.region("read", buffer, offset, len)?;
+        let device = self.device.clone();
+        device.faults.queue(Call::Read)?;
         let slot = Slot::default();
         let (queue, left) = (self.clone(), slot.clone());
         if device.is_idle() {
@@ -175,16 +188,13 @@ impl Queue for SimulatedQueue {
         to_offset: usize,
         len: usize,
     ) -> Result<(), DeviceError> {
-        let source_range = self.0.range("copy", from, from_offset, len)?;
-        let target_range = self.0.range("copy", to, to_offset, len)?;
-        let (device, from, to) = (self.0.device.clone(), from.clone(), to.clone());
-        self.0.enqueue(Call::Copy, len, move || {
-            let source = device.own(&from, "copy")?;
-            let bytes = source.read(|all| all[source_range].to_vec());
-            let target = device.own(&to, "copy")?;
-            target.write("copy", |all| all[target_range].copy_from_slice(&bytes))
-        });
-        Ok(())
+        let from = self.region("copy", from, from_offset, len)?;
+        let to = self.region("copy", to, to_offset, len)?;
+        self.enqueue(Call::Copy, len, move || {
+            let bytes = from.with(|bytes| bytes.to_vec());
+            to.with(|to| to.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     fn fill(
@@ -194,13 +204,11 @@ impl Queue for SimulatedQueue {
         len: usize,
         byte: u8,
     ) -> Result<(), DeviceError> {
-        let range = self.0.range("fill", buffer, offset, len)?;
-        let (device, buffer) = (self.0.device.clone(), buffer.clone());
-        self.0.enqueue(Call::Fill, len, move || {
-            let memory = device.own(&buffer, "fill")?;
-            memory.write("fill", |all| all[range].fill(byte))
-        });
-        Ok(())
+        let to = self.region("fill", buffer, offset, len)?;
+        self.enqueue(Call::Fill, len, move || {
+            to.with(|bytes| bytes.fill(byte));
+            Ok(())
+        })
     }
 
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError> {
