@@ -49,7 +49,7 @@ fn an_unknown_kind_of_tokenizer_lists_the_known_ones() {
     let error = error_of(bpe(), |spec| spec.model = "bert".into());
     assert_eq!(
         error,
-        "tokenizer.ggml.model is \"bert\"; the known ones are gpt2, llama, rwkv, t5"
+        "tokenizer.ggml.model is \"bert\"; supported are gpt2, llama, rwkv, t5"
     );
 }
 
