@@ -64,11 +64,11 @@ struct type_8 {
 typedef metal::atomic_uint type_10[1];
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
-constant uint A_DTYPE = 2u;
-constant uint B_DTYPE = 0u;
-constant uint OUT_DTYPE = 2u;
+constant uint A_DTYPE = 1u;
+constant uint B_DTYPE = 1u;
+constant uint OUT_DTYPE = 1u;
 constant uint C_DTYPE = 0u;
-constant uint PER = 2u;
+constant uint PER = 1u;
 
 int naga_f2i32(float value) {
     return static_cast<int>(metal::clamp(value, -2147483600.0, 2147483500.0));
@@ -684,7 +684,7 @@ struct softmaxInput {
             float _e95 = score(_e11, _e94, params, a, b, _buffer_sizes);
             float _e96 = weight(_e95, _e40);
             float y_1 = _e96 / divisor;
-            if (false) {
+            if (true) {
                 uint _e102 = i_2;
                 put(_e79 + (_e102 * step_2), y_1, out, _buffer_sizes);
             } else {

@@ -64,7 +64,7 @@ struct type_8 {
 constant uint F32_ = 0u;
 constant uint BF16_ = 2u;
 constant uint A_DTYPE = 0u;
-constant uint B_DTYPE = 1u;
+constant uint B_DTYPE = 0u;
 constant uint C_DTYPE = 0u;
 constant uint PER = 1u;
 
