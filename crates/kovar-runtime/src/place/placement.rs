@@ -62,6 +62,12 @@ impl Placement {
         self.streamed.contains(&(weight, device))
     }
 
+    /// Gives a storage another owner for the whole run.
+    #[cfg(test)]
+    pub(crate) fn set_owner(&mut self, storage: StorageId, owner: DeviceId) {
+        self.versions[storage.index()] = vec![Version { from: 0, owner }];
+    }
+
     /// The pin that decided the device of a unit.
     pub fn pin(&self, unit: usize) -> Option<&Pin> {
         self.pins.get(unit)?.as_ref()

@@ -190,7 +190,7 @@ fn a_pin_against_an_in_place_owner_is_lost_with_a_warning_or_refused() {
     };
     assert_eq!(
         lost.to_string(),
-        "`blk.*` pins `blk.0.w` to gpu, but softmax (node 0) cannot be there: no kernel for softmax"
+        "`blk.*` pins `blk.0.w` to gpu, but softmax (node 0) cannot run there: no kernel for softmax"
     );
     let world = World::new(&graph, devices(), homes);
     let mut policy = Policy::default();
@@ -208,7 +208,7 @@ fn of_two_pins_the_one_of_the_written_storage_counts() {
     assert_eq!(nodes(&plan), [CPU, CPU]);
     assert_eq!(
         plan.rejected_pins()[0].to_string(),
-        "`blk.*` pins `blk.0.w` to gpu, but mul (node 1) cannot be there: it writes `y`, which \
+        "`blk.*` pins `blk.0.w` to gpu, but mul (node 1) cannot run there: it writes `y`, which \
          cpu owns"
     );
 }
@@ -290,7 +290,7 @@ fn a_cache_on_one_device_serves_attention_on_another() {
         assert_eq!(read.map(|event| event.bytes).sum::<usize>(), bytes);
     }
     let description = plan.describe();
-    let line = "keys[0..192], kv_len rows, from cpu behind 0 to gpu before 1";
+    let line = "keys[0..192], kv_len rows, from cpu after 0 to gpu before 1";
     assert!(description.contains(line), "{description}");
 }
 

@@ -310,6 +310,9 @@ liveness: 2 of 2 nodes needed
   input `b`, 12 bytes: 0..=1
   temporary `add.0`, 12 bytes: 0..=1
   output `y`, 12 bytes: 1..=1
+units: 2
+  0: add.0 by [0] on sim
+  1: y by [1] on sim
 placement: 4 storages on 1 device
   sim: 4 storages, 48 bytes
 segments: 1

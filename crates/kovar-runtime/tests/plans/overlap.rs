@@ -34,8 +34,8 @@ segments: 3
     assert_eq!(section(&plan, "segments"), expected);
     let expected = "\
 copies: 2, 64 bytes
-  scale.0[0..32] from cpu behind 0 to gpu before 1
-  y[0..32] from gpu behind 1 to cpu before 2
+  scale.0[0..32] from cpu after 0 to gpu before 1
+  y[0..32] from gpu after 1 to cpu before 2
 ";
     assert_eq!(section(&plan, "copies"), expected);
     let expected = "\

@@ -107,12 +107,13 @@ fn a_node_off_the_owner_of_what_it_updates_is_found() {
     let rwkvab = rwkvab.map(|name| graph.input(name, DType::F32, &[2, 1, 4]).unwrap());
     graph.wkv7(rwkvab, state, None).unwrap();
     let mut planned = planned(graph);
-    planned.passes.schedule.segments[0].device = second();
+    let s = planned.graph.storage_ids().next().unwrap();
+    planned.passes.placement.set_owner(s, second());
     let found = Violation::WritesForeign {
         node: 0,
-        runs_on: 1,
+        runs_on: 0,
         storage: "s".into(),
-        owner: Some(0),
+        owner: Some(1),
     };
     assert_eq!(planned.check(), Err(found));
 }
