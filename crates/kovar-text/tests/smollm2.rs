@@ -24,10 +24,11 @@ fn a_chat_model_knows_the_capital_of_france_and_keeps_the_conversation() {
         ..GenerateOptions::default()
     };
     let mut streamed = String::new();
-    // With the template's default system message this 4-bit file gives another answer, in llama.cpp
-    // as well.
+    // With most system messages, the template's default one included, English and French words are
+    // nearly tied as the first of the answer of this 4-bit file (in llama.cpp as well), so that SIMD
+    // levels, which round activations differently, give other answers.
     let mut messages = vec![
-        Message::new("system", "You are a helpful assistant."),
+        Message::new("system", "Answer in one sentence."),
         Message::new("user", "What is the capital of France?"),
     ];
     let answer = model
