@@ -7,8 +7,8 @@ use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind, Value};
 use super::error::PlaceError;
 use crate::bytes::RangeSet;
 
-/// The positions in [`Liveness::nodes`] between which the bytes of a storage are needed, both
-/// inclusive.
+/// The positions of needed nodes, in program order, between which the bytes of a storage are needed,
+/// both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// The first access; 0 for storages that hold bytes before the run.
