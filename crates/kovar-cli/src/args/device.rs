@@ -49,7 +49,7 @@ impl DeviceArgs {
         }
     }
 
-    /// Warns if there are more threads than cores, unless there are so many that it is an error.
+    /// Warns if there are more threads than cores. More than the maximum is an error, found later.
     pub fn warn(&self) {
         let Some(threads) = self.threads else { return };
         let cores = std::thread::available_parallelism().map_or(threads, usize::from);

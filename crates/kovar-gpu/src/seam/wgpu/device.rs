@@ -523,9 +523,10 @@ impl Device for WgpuDevice {
 
     fn map(&self, buffer: &Arc<dyn Buffer>) -> Result<(), SeamError> {
         let buffer = ours(buffer)?;
-        let mode = match buffer.usage().contains(::wgpu::BufferUsages::MAP_WRITE) {
-            true => ::wgpu::MapMode::Write,
-            false => ::wgpu::MapMode::Read,
+        let mode = if buffer.usage().contains(::wgpu::BufferUsages::MAP_WRITE) {
+            ::wgpu::MapMode::Write
+        } else {
+            ::wgpu::MapMode::Read
         };
         // A failure is reported when the mapped range is requested.
         self.scoped("mapping a buffer", 0, || {
@@ -571,9 +572,10 @@ impl Device for WgpuDevice {
     fn capture(&self, on: bool) {
         // SAFETY: the queue begins no capture within another, and ends only captures that it began.
         unsafe {
-            match on {
-                true => self.device.start_graphics_debugger_capture(),
-                false => self.device.stop_graphics_debugger_capture(),
+            if on {
+                self.device.start_graphics_debugger_capture();
+            } else {
+                self.device.stop_graphics_debugger_capture();
             }
         }
     }
