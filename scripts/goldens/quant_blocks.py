@@ -9,7 +9,8 @@ little-endian:
                        package can encode also encoded Gaussian data, for others also random bits
                        under extreme scales
     NAME.decoded.bin   the same blocks decoded, f32
-    encode.values.bin  f32 values to encode: Gaussian rows and edge cases, 32 a block
+    encode.values.bin  f32 values to encode: Gaussian rows and edge cases, 32 a block; types of
+                       longer blocks take the whole blocks at its beginning
     NAME.encoded.bin   these values encoded, for the types that the package can encode
 """
 
@@ -30,6 +31,7 @@ ENCODABLE = [
     Type.Q5_1,
     Type.Q8_0,
     Type.MXFP4,
+    Type.TQ2_0,
 ]
 # Byte offsets of the f16 scales and minima in a block.
 SCALES = {
@@ -42,13 +44,15 @@ SCALES = {
     Type.Q5_K: [0, 2],
     Type.Q6_K: [208],
 }
-# The same, of the types whose goldens include extreme scales.
+# The same, of the types whose goldens include extreme scales. They draw from one generator: new
+# types go to the end.
 MORE_SCALES = {
     Type.Q2_K: [80, 82],
     Type.Q3_K: [108],
     Type.IQ4_NL: [0],
     Type.IQ4_XS: [0],
     Type.MXFP4: [],
+    Type.TQ2_0: [64],
 }
 # Zeros, the least and largest subnormals, the largest numbers, infinities, NaNs.
 EXTREME_F16 = [0, 0x8000, 1, 0x8001, 0x03FF, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0xFD01]
@@ -124,7 +128,10 @@ def main() -> None:
     # Overflow to infinity and the cast of NaN are among the cases.
     with np.errstate(all="ignore"):
         for dtype in ENCODABLE:
-            write(f"{dtype.name.lower()}.encoded.bin", quantize(values, dtype))
+            block_len = GGML_QUANT_SIZES[dtype][0]
+            whole = values.size // block_len * block_len
+            rows = values.reshape(-1)[:whole].reshape(-1, block_len)
+            write(f"{dtype.name.lower()}.encoded.bin", quantize(rows, dtype))
 
     for dtype in SCALES:
         k_type = dtype.name.endswith("_K")

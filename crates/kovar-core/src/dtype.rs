@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::UnknownDType;
 use crate::quant::{
     Block, BlockIQ4NL, BlockIQ4XS, BlockMXFP4, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K,
-    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0, Codec,
+    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0, BlockTQ2_0, Codec,
 };
 
 /// A row of the table.
@@ -149,6 +149,8 @@ dtypes! {
     IQ4XS = quantized::<BlockIQ4XS, _>("IQ4_XS", Some(23), 0);
     /// 32 floats of 4 bits (E2M1) with a power of two as scale (E8M0): the OCP microscaling format.
     MXFP4 = quantized::<BlockMXFP4, _>("MXFP4", Some(39), 0);
+    /// 256 elements of 2 bits, of which -1, 0 and 1 are used, with an f16 scale: `d * (q - 1)`.
+    TQ2_0 = quantized::<BlockTQ2_0, _>("TQ2_0", Some(35), 0);
 }
 
 /// How many dtypes have any of `traits`.

@@ -146,6 +146,16 @@ proptest! {
         }
     }
 
+    /// TQ2_0: half a step, the step being the largest magnitude, and the rounding of the scale.
+    #[test]
+    fn ternary_blocks_err_by_at_most_half_a_step(values in values()) {
+        let step = max_magnitude(&values);
+        let bound = step * (0.5 + 1e-4 + 1.0 / 2000.0) + SUBNORMAL;
+        for (value, decoded) in values.iter().zip(round_trip(DType::TQ2_0, &values)) {
+            prop_assert!((value - decoded).abs() <= bound, "{value} {decoded}");
+        }
+    }
+
     #[test]
     fn plain_floats_round_to_nearest(values in values()) {
         for (dtype, ulp) in [(DType::F32, 0.0), (DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {

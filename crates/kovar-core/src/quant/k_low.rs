@@ -144,7 +144,7 @@ fn two_bit_place(element: usize) -> (usize, u32) {
     (half * 32 + i, group as u32 * 2)
 }
 
-fn unpack_two_bits(qs: &[u8; 64]) -> [u8; 256] {
+pub(super) fn unpack_two_bits(qs: &[u8; 64]) -> [u8; 256] {
     std::array::from_fn(|element| {
         let (byte, shift) = two_bit_place(element);
         qs[byte] >> shift & 0x03
@@ -152,7 +152,7 @@ fn unpack_two_bits(qs: &[u8; 64]) -> [u8; 256] {
 }
 
 /// Packs the low two bits of each code.
-fn pack_two_bits(codes: &[u8; 256]) -> [u8; 64] {
+pub(super) fn pack_two_bits(codes: &[u8; 256]) -> [u8; 64] {
     let mut qs = [0; 64];
     for (element, code) in codes.iter().enumerate() {
         let (byte, shift) = two_bit_place(element);

@@ -205,7 +205,7 @@ fn affine_codes(values: &[f32; 32], max_code: u8) -> (F16Bytes, F16Bytes, [u8; 3
 
 /// `1 / d`, 0 for 0; `None` if it is not finite. That happens for NaN and for scales far below the
 /// least f16, which are stored as 0, so that the codes do not matter.
-fn inverse(d: f32) -> Option<f32> {
+pub(super) fn inverse(d: f32) -> Option<f32> {
     let inverse = if d == 0.0 { 0.0 } else { 1.0 / d };
     inverse.is_finite().then_some(inverse)
 }

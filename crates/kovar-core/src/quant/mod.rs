@@ -17,6 +17,7 @@
 //! | Q6_K | [`k`] | 256 | 210 | `(d * scale) * (q - 32)` |
 //! | IQ4_NL, MXFP4 | [`levels`] | 32 | 18, 17 | `d * level(q)` |
 //! | IQ4_XS | [`levels`] | 256 | 136 | `(d * scale) * level(q)` |
+//! | TQ2_0 | [`ternary`] | 256 | 66 | `d * (q - 1)` |
 //!
 //! Decoding is plain f32 arithmetic in the order the table shows, each operation rounded on its
 //! own (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package
@@ -33,6 +34,7 @@ pub mod legacy;
 pub mod levels;
 mod search;
 mod super_block;
+pub mod ternary;
 
 use bytemuck::{Pod, Zeroable};
 use half::f16;
@@ -44,6 +46,7 @@ pub use k::{BlockQ4K, BlockQ5K, BlockQ6K};
 pub use k_low::{BlockQ2K, BlockQ3K};
 pub use legacy::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
 pub use levels::{BlockIQ4NL, BlockIQ4XS, BlockMXFP4};
+pub use ternary::BlockTQ2_0;
 
 /// An f16 as it lies in a file: two bytes, little-endian, of any alignment.
 #[repr(transparent)]
@@ -132,8 +135,8 @@ pub fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), CodecEr
 /// are.
 ///
 /// - Plain dtypes follow the rules of [`plain`]: floats round to nearest, ties to even.
-/// - Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 round as ggml's reference does: finite values give the same
-///   bytes as the `gguf` Python package.
+/// - Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and TQ2_0 round as ggml's reference does: finite values give the
+///   same bytes as the `gguf` Python package.
 /// - Q2_K to Q6_K, IQ4_NL and IQ4_XS search each sub-block for the scale (and minimum) of least
 ///   squared error, weighted by magnitude; another encoder's bytes may differ and be as good.
 /// - MXFP4 takes the power of two that the OCP specification names, and the nearest levels: finite

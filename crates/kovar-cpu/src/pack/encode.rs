@@ -1,13 +1,12 @@
 //! Conversion of a file's blocks to the prepared form.
 
-use kovar_core::DType;
 use kovar_core::quant::{
     BlockIQ4NL, BlockIQ4XS, BlockMXFP4, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K,
-    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+    BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0, BlockTQ2_0,
 };
 
 use super::GROUP_ROWS;
-use super::format::{BLOCK_LEN, Codes, LINE, PackError, PackedLayout, SUPER_BLOCKS};
+use super::format::{BLOCK_LEN, Codes, FormatId, LINE, PackError, PackedLayout, SUPER_BLOCKS};
 use crate::pool::{SharedMut, ThreadPool};
 
 impl PackedLayout {
@@ -53,74 +52,76 @@ impl PackedLayout {
             block_bytes: self.row.codes.block_bytes(),
         };
         for (row, bytes) in src.chunks_exact(row_bytes.max(1)).enumerate() {
-            match self.dtype() {
-                DType::Q4_0 => each_block(bytes, |b, block: &BlockQ4_0| {
+            match self.row.id {
+                FormatId::Q4_0 => each_block(bytes, |b, block: &BlockQ4_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.nibbles(row, b, &block.qs);
                 }),
-                DType::Q4_1 => each_block(bytes, |b, block: &BlockQ4_1| {
+                FormatId::Q4_1 => each_block(bytes, |b, block: &BlockQ4_1| {
                     group.scale(row, b, 0, block.d.0);
                     group.scale(row, b, 1, block.m.0);
                     group.nibbles(row, b, &block.qs);
                 }),
-                DType::Q5_0 => each_block(bytes, |b, block: &BlockQ5_0| {
+                FormatId::Q5_0 => each_block(bytes, |b, block: &BlockQ5_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.nibbles(row, b, &block.qs);
                     group.bits(row, b, u32::from_le_bytes(block.qh));
                 }),
-                DType::Q5_1 => each_block(bytes, |b, block: &BlockQ5_1| {
+                FormatId::Q5_1 => each_block(bytes, |b, block: &BlockQ5_1| {
                     group.scale(row, b, 0, block.d.0);
                     group.scale(row, b, 1, block.m.0);
                     group.nibbles(row, b, &block.qs);
                     group.bits(row, b, u32::from_le_bytes(block.qh));
                 }),
-                DType::Q8_0 => each_block(bytes, |b, block: &BlockQ8_0| {
+                FormatId::Q8_0 => each_block(bytes, |b, block: &BlockQ8_0| {
                     group.scale(row, b, 0, block.d.0);
                     group.bytes(row, b, &block.qs);
                 }),
-                DType::Q2K => each_block(bytes, |s, block: &BlockQ2K| {
+                FormatId::Q2K => each_block(bytes, |s, block: &BlockQ2K| {
                     group.scale(row, s, 0, block.d.0);
                     group.scale(row, s, 1, block.dmin.0);
                     group.small_scales(row, s, 2, &block.scales);
                     group.two_bits(row, s, &block.qs);
                 }),
-                DType::Q3K => each_block(bytes, |s, block: &BlockQ3K| {
+                FormatId::Q3K => each_block(bytes, |s, block: &BlockQ3K| {
                     group.scale(row, s, 0, block.d.0);
                     group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales.unpack()));
                     group.two_bits(row, s, &block.qs);
                     group.bit_planes(row, s, &block.hmask);
                 }),
-                DType::Q4K => each_block(bytes, |s, block: &BlockQ4K| {
+                FormatId::Q4K => each_block(bytes, |s, block: &BlockQ4K| {
                     group.k_scales(row, s, [block.d.0, block.dmin.0], block.scales.unpack());
                     group.k_nibbles(row, s, &block.qs);
                 }),
-                DType::Q5K => each_block(bytes, |s, block: &BlockQ5K| {
+                FormatId::Q5K => each_block(bytes, |s, block: &BlockQ5K| {
                     group.k_scales(row, s, [block.d.0, block.dmin.0], block.scales.unpack());
                     group.k_nibbles(row, s, &block.qs);
                     group.bit_planes(row, s, &block.qh);
                 }),
-                DType::Q6K => each_block(bytes, |s, block: &BlockQ6K| {
+                FormatId::Q6K => each_block(bytes, |s, block: &BlockQ6K| {
                     group.scale(row, s, 0, block.d.0);
                     group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales));
                     group.six_bits(row, s, &block.ql, &block.qh);
                 }),
-                DType::IQ4NL => each_block(bytes, |b, block: &BlockIQ4NL| {
+                FormatId::IQ4NL => each_block(bytes, |b, block: &BlockIQ4NL| {
                     group.scale(row, b, 0, block.d.0);
                     group.nibbles(row, b, &block.qs);
                 }),
-                DType::IQ4XS => each_block(bytes, |s, block: &BlockIQ4XS| {
+                FormatId::IQ4XS => each_block(bytes, |s, block: &BlockIQ4XS| {
                     group.scale(row, s, 0, block.d.0);
                     group.small_scales(row, s, 1, bytemuck::cast_slice(&block.scales.unpack()));
                     for (sub, qs) in block.qs.as_chunks::<16>().0.iter().enumerate() {
                         group.nibbles(row, s * SUPER_BLOCKS + sub, qs);
                     }
                 }),
-                DType::MXFP4 => each_block(bytes, |b, block: &BlockMXFP4| {
+                FormatId::MXFP4 => each_block(bytes, |b, block: &BlockMXFP4| {
                     group.small_scales(row, b, 0, &[block.e]);
                     group.nibbles(row, b, &block.qs);
                 }),
-                // `PackedLayout::new` refuses all other dtypes.
-                _ => {}
+                FormatId::TQ2_0 => each_block(bytes, |s, block: &BlockTQ2_0| {
+                    group.scale(row, s, 0, block.d.0);
+                    group.two_bits(row, s, &block.qs);
+                }),
             }
         }
     }
@@ -128,9 +129,7 @@ impl PackedLayout {
 
 fn each_block<B: bytemuck::Pod>(row: &[u8], mut pack: impl FnMut(usize, &B)) {
     for (i, block) in row.chunks_exact(size_of::<B>()).enumerate() {
-        if let Ok(block) = bytemuck::try_from_bytes(block) {
-            pack(i, block);
-        }
+        pack(i, &bytemuck::pod_read_unaligned(block));
     }
 }
 
@@ -238,7 +237,7 @@ impl Group<'_> {
         self.lines(row, block, first_line, &lines);
     }
 
-    /// Writes codes from the order of Q2_K and Q3_K: 128 elements share 32 bytes.
+    /// Writes codes from the order of Q2_K, Q3_K and TQ2_0: 128 elements share 32 bytes.
     fn two_bits(&mut self, row: usize, super_block: usize, qs: &[u8; 64]) {
         for (half, qs) in qs.chunks_exact(32).enumerate() {
             for quarter in 0..4 {

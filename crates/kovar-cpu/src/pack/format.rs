@@ -9,7 +9,7 @@ use crate::buffer::ALIGN;
 /// Elements of a block: those that share an activation scale.
 pub(crate) const BLOCK_LEN: usize = 32;
 
-/// Blocks of a super-block of the K types.
+/// Blocks of a super-block of 256 elements.
 pub(crate) const SUPER_BLOCKS: usize = 8;
 
 /// Bytes of a line of codes: four elements of each row of a group.
@@ -57,6 +57,8 @@ impl Values {
 pub(crate) enum Scales {
     /// `d` per block.
     D,
+    /// `d` per super-block.
+    D256,
     /// `d` and `m` per block.
     DM,
     /// The exponent of `d` per block.
@@ -90,14 +92,23 @@ impl Scales {
     const fn unit_len(self) -> usize {
         match self {
             Scales::D | Scales::DM | Scales::E8M0 => BLOCK_LEN,
-            Scales::K2 | Scales::K | Scales::K6 | Scales::XS => BLOCK_LEN * SUPER_BLOCKS,
+            Scales::D256 | Scales::K2 | Scales::K | Scales::K6 | Scales::XS => {
+                BLOCK_LEN * SUPER_BLOCKS
+            }
         }
+    }
+
+    /// The unit of scales that covers block `b`, and the block's index among those it covers.
+    #[inline(always)]
+    pub(crate) const fn unit_of(self, b: usize) -> (usize, usize) {
+        let blocks = self.unit_len() / BLOCK_LEN;
+        (b / blocks, b % blocks)
     }
 
     /// Bytes of one unit of scales for 16 rows.
     pub(crate) const fn unit_bytes(self) -> usize {
         match self {
-            Scales::D => 2 * GROUP_ROWS,
+            Scales::D | Scales::D256 => 2 * GROUP_ROWS,
             Scales::DM => 4 * GROUP_ROWS,
             Scales::E8M0 => GROUP_ROWS,
             Scales::K2 | Scales::K => (4 + 2 * SUPER_BLOCKS) * GROUP_ROWS,
@@ -126,6 +137,7 @@ pub(crate) trait Format: 'static {
 /// A row of the table of formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
+    pub(super) id: FormatId,
     dtype: DType,
     pub(super) codes: Codes,
     pub(super) scales: Scales,
@@ -149,7 +161,14 @@ macro_rules! formats {
             )*
         }
 
+        /// The formats, for a `match` that the compiler holds to be complete.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum FormatId {
+            $($name),*
+        }
+
         const FORMATS: &[Row] = &[$(Row {
+            id: FormatId::$name,
             dtype: DType::$name,
             codes: Codes::$codes,
             scales: Scales::$scales,
@@ -181,6 +200,7 @@ formats! {
     IQ4NL: Nibble, D, Values::Table(&IQ4_LEVELS);
     IQ4XS: Nibble, XS, Values::Table(&IQ4_LEVELS);
     MXFP4: Nibble, E8M0, Values::Table(&E2M1_LEVELS);
+    TQ2_0: Crumb, D256, Values::Less(1);
 }
 
 /// The number of formats of prepared weights.

@@ -16,6 +16,7 @@
 //! | IQ4_NL | as Q4_0 | as Q4_0 |
 //! | IQ4_XS | per 256 elements: `d` f16 x 16, 8 x 16 scales i8 | as Q4_0 |
 //! | MXFP4 | 16 exponents u8 per block | as Q4_0 |
+//! | TQ2_0 | `d` f16 x 16 per 256 elements | 2 crumb lines |
 //!
 //! A line is 64 bytes; byte `4 * row + i` belongs to `row`. A *quad* is four consecutive elements
 //! of a row, and a block of 32 elements has quads 0 to 7:

@@ -57,18 +57,18 @@ fn decode_block(
             _ => format.values.of(code),
         })
     };
-    let (unit, sub) = (b / SUPER_BLOCKS, b % SUPER_BLOCKS);
+    let (unit, sub) = format.scales.unit_of(b);
     match format.scales {
-        Scales::D => {
-            let d = half_at(b, 0);
+        Scales::D | Scales::D256 => {
+            let d = half_at(unit, 0);
             fill(out, |i| d * value(i));
         }
         Scales::DM => {
-            let (d, m) = (half_at(b, 0), half_at(b, 1));
+            let (d, m) = (half_at(unit, 0), half_at(unit, 1));
             fill(out, |i| d * value(i) + m);
         }
         Scales::E8M0 => {
-            let d = e8m0_half(small_at(b, 0, 0));
+            let d = e8m0_half(small_at(unit, 0, 0));
             fill(out, |i| d * value(i));
         }
         Scales::K2 => {

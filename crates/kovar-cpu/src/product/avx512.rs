@@ -195,10 +195,7 @@ fn or_masked(a: __m512i, b: __m512i, mask: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> ([__m512; 2], [__m512; 2]) {
     let none = _mm512_setzero_ps();
-    let (unit, sub) = match F::SCALES {
-        Scales::D | Scales::DM | Scales::E8M0 => (b, 0),
-        Scales::K2 | Scales::K | Scales::K6 | Scales::XS => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
-    };
+    let (unit, sub) = F::SCALES.unit_of(b);
     // SAFETY: a unit holds the vectors of its kind of scales.
     unsafe {
         let unit = scales.add(unit * F::SCALES.unit_bytes());
@@ -208,7 +205,7 @@ unsafe fn scales<F: Format>(scales: *const u8, b: usize) -> ([__m512; 2], [__m51
         let d = || halves(unit);
         let dmin = || halves(unit.add(2 * GROUP_ROWS));
         match F::SCALES {
-            Scales::D => ([d(), none], [none; 2]),
+            Scales::D | Scales::D256 => ([d(), none], [none; 2]),
             Scales::DM => ([d(), none], [dmin(), none]),
             Scales::E8M0 => {
                 // The scales of exponents above 1 are normal numbers, those of 0 and 1 subnormal.

@@ -241,10 +241,7 @@ fn starting_sums(lines: &[[i8; LINE]]) -> [i32; GROUP_ROWS] {
 /// `scales` are a group's scales, of at least `b + 1` blocks; `out` is a group block.
 #[inline(always)]
 unsafe fn decode_scales<F: Format>(scales: *const u8, b: usize, out: *mut u8) {
-    let (unit, sub) = match F::SCALES {
-        Scales::D | Scales::DM | Scales::E8M0 => (b, 0),
-        Scales::K2 | Scales::K | Scales::K6 | Scales::XS => (b / SUPER_BLOCKS, b % SUPER_BLOCKS),
-    };
+    let (unit, sub) = F::SCALES.unit_of(b);
     // SAFETY: a unit holds the vectors that its kind of scales says; a group block has room for
     // the scales and minima of `F`.
     unsafe {
@@ -262,7 +259,7 @@ unsafe fn decode_scales<F: Format>(scales: *const u8, b: usize, out: *mut u8) {
         let f32s = |at: usize| &mut *out.add(at).cast::<[f32; GROUP_ROWS]>();
         let d = || halves_to_f32(halves(0));
         match F::SCALES {
-            Scales::D => *f32s(scales_at(1)) = d(),
+            Scales::D | Scales::D256 => *f32s(scales_at(1)) = d(),
             Scales::DM => {
                 *f32s(scales_at(1)) = d();
                 *f32s(mins_at(1)) = halves_to_f32(halves(1));
