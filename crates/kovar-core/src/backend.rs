@@ -1,6 +1,7 @@
 //! The interface of devices to the runtime: memory, kernels, programs and one in-order queue.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -204,6 +205,20 @@ pub struct WeightUse<'g> {
     pub node: NodeRef<'g>,
     /// The index of its operand on the weight's storage.
     pub operand: usize,
+}
+
+impl WeightUse<'_> {
+    /// All uses of all weights of a graph, in program order.
+    pub fn all(graph: &Graph) -> HashMap<StorageId, Vec<WeightUse<'_>>> {
+        let mut uses: HashMap<_, Vec<_>> = HashMap::new();
+        for node in graph.node_refs() {
+            for (operand, value) in node.weights() {
+                let of_weight = uses.entry(value.storage).or_default();
+                of_weight.push(WeightUse { node, operand });
+            }
+        }
+        uses
+    }
 }
 
 /// The memory of a storage on a device.

@@ -195,6 +195,13 @@ impl<'g> NodeRef<'g> {
         self.node.inputs.iter().map(|id| &graph.values[id.index()])
     }
 
+    /// The operands that lie on weights, with their indices.
+    pub fn weights(&self) -> impl Iterator<Item = (usize, &'g Value)> + use<'g> {
+        let node = *self;
+        let inputs = self.inputs().enumerate();
+        inputs.filter(move |(_, value)| node.storage_of(value).kind == StorageKind::Weight)
+    }
+
     /// What the node writes.
     pub fn output(&self) -> &'g Value {
         &self.graph.values[self.node.output.index()]
@@ -280,6 +287,11 @@ impl Graph {
         })
     }
 
+    /// The storage of an id; `None` if it is out of range.
+    pub fn storage(&self, id: StorageId) -> Option<&Storage> {
+        self.storages.get(id.index())
+    }
+
     /// The storage that a value lies on.
     pub fn storage_of(&self, id: ValueId) -> Result<&Storage, GraphError> {
         Ok(&self.storages[self.value(id)?.storage.index()])
@@ -290,6 +302,19 @@ impl Graph {
     pub fn node(&self, id: NodeId) -> Option<NodeRef<'_>> {
         let node = self.nodes.get(id.index())?;
         Some(NodeRef { graph: self, node })
+    }
+
+    /// The nodes of ids, without those that are out of range.
+    pub fn nodes_of<'g, 'i>(
+        &'g self,
+        ids: impl IntoIterator<Item = &'i NodeId>,
+    ) -> impl Iterator<Item = NodeRef<'g>> {
+        ids.into_iter().filter_map(|&id| self.node(id))
+    }
+
+    /// All nodes together with their graph, in program order.
+    pub fn node_refs(&self) -> impl Iterator<Item = NodeRef<'_>> {
+        self.nodes.iter().map(|node| NodeRef { graph: self, node })
     }
 
     /// The weight, input, state or output of a name.

@@ -174,14 +174,7 @@ fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buff
         let storage = &graph.storages()[id.index()];
         let bytes = bytes_of(graph, id);
         let buffer = if storage.kind == StorageKind::Weight {
-            let uses: Vec<WeightUse<'_>> = graph
-                .node_ids()
-                .filter_map(|node| graph.node(node))
-                .flat_map(|node| {
-                    (0..node.n_inputs()).map(move |operand| WeightUse { node, operand })
-                })
-                .filter(|of| of.node.input(of.operand).unwrap().storage == id)
-                .collect();
+            let uses = WeightUse::all(graph).remove(&id).unwrap_or_default();
             let host = HostBytes::new(Arc::new(bytes));
             backend.prepare(storage, &host, &uses).unwrap()
         } else {

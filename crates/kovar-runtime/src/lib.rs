@@ -32,7 +32,6 @@ mod schedule;
 mod session;
 mod violation;
 
-pub use bytes::RangeSet;
 pub use device::{DeviceId, DeviceSet};
 pub use passes::{place_layers, place_states};
 pub use place::{

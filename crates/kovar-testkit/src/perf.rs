@@ -89,7 +89,7 @@ fn try_measure(backend: &dyn Backend, case: &Case) -> Result<Measurement, Failur
     }
     times.sort_by(f64::total_cmp);
     let (mut flops, mut bytes) = (0, 0);
-    for node in setup.graph.node_ids().filter_map(|id| setup.graph.node(id)) {
+    for node in setup.graph.node_refs() {
         let cost = node.cost();
         flops += cost.flops;
         bytes += cost.bytes_read + cost.bytes_written;

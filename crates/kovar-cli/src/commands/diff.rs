@@ -214,7 +214,7 @@ fn observe(
     let mut failed: Option<anyhow::Error> = None;
     let mut observer = |evaluated: &ObservedSegment<'_>| {
         let graph = evaluated.graph();
-        for node in evaluated.nodes().iter().filter_map(|&id| graph.node(id)) {
+        for node in graph.nodes_of(evaluated.nodes()) {
             if let Err(error) = look(evaluated, node) {
                 failed = Some(error);
                 return ControlFlow::Break(());

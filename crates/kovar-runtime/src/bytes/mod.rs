@@ -4,4 +4,4 @@ mod intervals;
 mod ranges;
 
 pub(crate) use intervals::Intervals;
-pub use ranges::RangeSet;
+pub(crate) use ranges::RangeSet;

@@ -4,50 +4,35 @@ use std::ops::Range;
 
 /// A set of byte positions of one storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RangeSet {
+pub(crate) struct RangeSet {
     /// Sorted, not empty, and neither overlapping nor touching.
     ranges: Vec<Range<usize>>,
 }
 
 impl RangeSet {
     /// The empty set.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// The positions as sorted ranges with gaps between them.
-    pub fn ranges(&self) -> &[Range<usize>] {
+    pub(crate) fn ranges(&self) -> &[Range<usize>] {
         &self.ranges
     }
 
     /// Whether there are no positions.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The number of positions.
-    pub fn bytes(&self) -> usize {
-        self.ranges.iter().map(ExactSizeIterator::len).sum()
-    }
-
     /// Whether a position of `range` is in the set.
-    pub fn overlaps(&self, range: &Range<usize>) -> bool {
+    pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
         let at = self.ranges.partition_point(|r| r.end <= range.start);
         !range.is_empty() && self.ranges.get(at).is_some_and(|r| r.start < range.end)
     }
 
-    /// Whether all positions of `range` are in the set.
-    pub fn covers(&self, range: &Range<usize>) -> bool {
-        let at = self.ranges.partition_point(|r| r.end <= range.start);
-        range.is_empty()
-            || self
-                .ranges
-                .get(at)
-                .is_some_and(|r| r.start <= range.start && range.end <= r.end)
-    }
-
     /// The parts of `range` that are in the set.
-    pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+    pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
         let at = self.ranges.partition_point(|r| r.end <= range.start);
         let from = self.ranges.get(at..).unwrap_or_default().iter();
         let end = range.end;
@@ -57,7 +42,7 @@ impl RangeSet {
     }
 
     /// The parts of `range` that are not in the set.
-    pub fn gaps(&self, range: Range<usize>) -> Vec<Range<usize>> {
+    pub(crate) fn gaps(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
         for part in self.within(range.clone()) {
@@ -73,7 +58,7 @@ impl RangeSet {
     }
 
     /// Adds the positions of `range`.
-    pub fn insert(&mut self, range: Range<usize>) {
+    pub(crate) fn insert(&mut self, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
@@ -88,7 +73,7 @@ impl RangeSet {
     }
 
     /// Removes the positions of `range`.
-    pub fn remove(&mut self, range: Range<usize>) {
+    pub(crate) fn remove(&mut self, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
@@ -121,11 +106,12 @@ mod tests {
                 bits[range.clone()].fill(add);
                 if add { set.insert(range) } else { set.remove(range) }
             }
-            prop_assert_eq!(set.bytes(), bits.iter().filter(|&&bit| bit).count());
+            let bytes: usize = set.ranges().iter().map(ExactSizeIterator::len).sum();
+            prop_assert_eq!(bytes, bits.iter().filter(|&&bit| bit).count());
             let probe = probe.0..probe.0 + probe.1;
             let window = &bits[probe.clone()];
             prop_assert_eq!(set.overlaps(&probe), window.contains(&true));
-            prop_assert_eq!(set.covers(&probe), !window.contains(&false));
+            prop_assert_eq!(set.gaps(probe.clone()).is_empty(), !window.contains(&false));
             let within = RangeSet { ranges: set.within(probe.clone()).collect() };
             let gaps = RangeSet { ranges: set.gaps(probe.clone()) };
             for (at, &bit) in bits.iter().enumerate() {

@@ -39,14 +39,8 @@ impl Mark {
     }
 }
 
-/// A read of a storage.
-#[derive(Clone)]
-struct Read {
-    storage: StorageId,
-    bytes: Range<usize>,
-    /// The limit within which the bytes are needed, if there is one.
-    limit: Option<Limit>,
-}
+/// A read of bytes of a storage, and the limit within which they are needed, if there is one.
+type Read = (StorageId, Range<usize>, Option<Limit>);
 
 /// A buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,20 +136,10 @@ pub fn check_flow(
     flow.end()
 }
 
-impl Read {
-    fn all(storage: StorageId, bytes: Range<usize>) -> Self {
-        Self {
-            storage,
-            bytes,
-            limit: None,
-        }
-    }
-}
-
 impl Flow<'_> {
     /// The buffer of a storage on a device, and the storage's offset there.
     fn place(&self, storage: StorageId, device: DeviceId) -> Result<(Region, usize), Violation> {
-        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        let kind = self.graph.storage(storage).map(|s| s.kind);
         if kind == Some(StorageKind::State) && self.placement.home(storage) == Some(device) {
             return Ok((Region::State(storage), 0));
         }
@@ -167,7 +151,7 @@ impl Flow<'_> {
     }
 
     fn name(&self, storage: StorageId) -> String {
-        let storage = self.graph.storages().get(storage.index());
+        let storage = self.graph.storage(storage);
         storage.map_or_else(String::new, |storage| storage.name.clone())
     }
 
@@ -184,7 +168,7 @@ impl Flow<'_> {
             }
         }
         for replica in &schedule.replicas {
-            let storage = self.graph.storages().get(replica.storage.index());
+            let storage = self.graph.storage(replica.storage);
             if storage.is_some_and(|storage| storage.kind == StorageKind::Input) {
                 self.fill(replica.storage, replica.device)?;
             }
@@ -194,7 +178,7 @@ impl Flow<'_> {
 
     /// The host writes a whole input or weight.
     fn fill(&mut self, id: StorageId, device: DeviceId) -> Result<(), Violation> {
-        let bytes = self.graph.storages().get(id.index()).map_or(0, |s| s.bytes);
+        let bytes = self.graph.storage(id).map_or(0, |s| s.bytes);
         let (region, base) = self.place(id, device)?;
         let marks = self.found.entry(region).or_default();
         marks.set(base..base + bytes, Mark::new(id, None));
@@ -303,7 +287,7 @@ impl Flow<'_> {
 
     /// Whether the bytes of a storage are followed; those of weights that stay on a device are not.
     fn is_in_memory(&self, storage: StorageId, device: DeviceId) -> bool {
-        let kind = self.graph.storages().get(storage.index()).map(|s| s.kind);
+        let kind = self.graph.storage(storage).map(|s| s.kind);
         kind != Some(StorageKind::Weight) || self.placement.is_streamed(storage, device)
     }
 
@@ -318,12 +302,8 @@ impl Flow<'_> {
         if !self.is_in_memory(value.storage, device) {
             return Ok(());
         }
-        let read = Read {
-            storage: value.storage,
-            bytes: value.byte_span(),
-            limit: Limit::of(node, operand, value),
-        };
-        self.expect(index, read, device)
+        let limit = Limit::of(node, operand, value);
+        self.expect(index, (value.storage, value.byte_span(), limit), device)
     }
 
     /// Verifies the bytes within a written span that the node does not write.
@@ -337,7 +317,7 @@ impl Flow<'_> {
         if writes_whole_span(node) {
             return Ok(());
         }
-        self.expect(index, Read::all(value.storage, value.byte_span()), device)
+        self.expect(index, (value.storage, value.byte_span(), None), device)
     }
 
     /// Notes that the node at a position writes a value by program order.
@@ -357,12 +337,12 @@ impl Flow<'_> {
     }
 
     /// Compares the bytes that a node, or the caller after the run, reads with the expected ones.
-    fn expect(&self, node: Option<usize>, read: Read, device: DeviceId) -> Result<(), Violation> {
-        let Read {
-            storage,
-            bytes,
-            limit,
-        } = read;
+    fn expect(
+        &self,
+        node: Option<usize>,
+        (storage, bytes, limit): Read,
+        device: DeviceId,
+    ) -> Result<(), Violation> {
         let (region, base) = self.place(storage, device)?;
         let expected = self.expected.get(storage.index());
         for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
@@ -392,7 +372,7 @@ impl Flow<'_> {
             };
             let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
             if kept && storage.bytes > 0 {
-                self.expect(None, Read::all(id, 0..storage.bytes), home)?;
+                self.expect(None, (id, 0..storage.bytes, None), home)?;
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ pub fn check_segments(
         }
         for (id, value) in accesses(graph, segment) {
             if !held.contains(&(value.storage, segment.device)) {
-                let storage = graph.storages().get(value.storage.index());
+                let storage = graph.storage(value.storage);
                 return Err(Violation::ReadsForeign {
                     node: id.index(),
                     runs_on: segment.device.index(),
@@ -69,12 +69,8 @@ pub fn check_groups(
     for (at, segment) in schedule.segments.iter().enumerate() {
         let mut free_from = 0;
         for group in &segment.groups {
-            let nodes = segment.nodes.get(group.nodes.clone());
-            let nodes: Vec<NodeRef<'_>> = nodes
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|&id| graph.node(id))
-                .collect();
+            let nodes = segment.nodes.get(group.nodes.clone()).unwrap_or_default();
+            let nodes: Vec<NodeRef<'_>> = graph.nodes_of(nodes).collect();
             let fused = backend_segment(graph, segment).group(group);
             let device = devices.get(segment.device.index());
             let reason = if group.nodes.start < free_from {
@@ -118,12 +114,11 @@ pub fn check_memory(
 ) -> Result<(), Violation> {
     let mut placed = Vec::new();
     for replica in &schedule.replicas {
-        let Some(storage) = graph.storages().get(replica.storage.index()) else {
+        let storage = graph.storage(replica.storage);
+        let in_arena = lies_in_arena(graph, placement, replica);
+        let Some(storage) = storage.filter(|_| in_arena) else {
             continue;
         };
-        if !lies_in_arena(graph, placement, replica) {
-            continue;
-        }
         let arena = memory.arenas().get(replica.device.index());
         let slot = memory.slot(replica.storage, replica.device);
         let slot = slot.filter(|slot| {

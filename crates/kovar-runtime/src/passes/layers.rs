@@ -109,11 +109,10 @@ fn fill(
             Some(budget.saturating_sub(staging_bytes(devices.at(device)?)))
         })
         .collect();
-    let (uses, rules) = (uses(graph), homes.clone());
+    let (uses, rules) = (WeightUse::all(graph), homes.clone());
     let bytes_on = |id: StorageId, backend: &Arc<dyn Backend>| -> u64 {
-        let storage = graph.storages().get(id.index());
         let uses = uses.get(&id).map_or(&[][..], Vec::as_slice);
-        storage.map_or(0, |storage| match storage.kind {
+        graph.storage(id).map_or(0, |storage| match storage.kind {
             StorageKind::Weight if rules.is_streamed(storage) => 0,
             StorageKind::Weight => backend.prepared_bytes(storage, uses) as u64,
             _ => storage.bytes.max(1) as u64,
@@ -121,7 +120,7 @@ fn fill(
     };
     let mut groups: Vec<Group<'_>> = Vec::new();
     for id in in_order_of_use(graph) {
-        let Some(storage) = graph.storages().get(id.index()) else {
+        let Some(storage) = graph.storage(id) else {
             continue;
         };
         if let Some(pin) = homes.pin_of(storage) {
@@ -162,7 +161,7 @@ fn fill(
             *room -= size(backend);
         }
         for id in group.members {
-            if let Some(storage) = graph.storages().get(id.index()) {
+            if let Some(storage) = graph.storage(id) {
                 homes.choose(storage.kind, &storage.name, device);
             }
         }
@@ -170,25 +169,10 @@ fn fill(
     homes
 }
 
-fn uses(graph: &Graph) -> HashMap<StorageId, Vec<WeightUse<'_>>> {
-    let mut uses: HashMap<StorageId, Vec<WeightUse<'_>>> = HashMap::new();
-    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
-        for (operand, value) in node.inputs().enumerate() {
-            if node.storage_of(value).kind == StorageKind::Weight {
-                uses.entry(value.storage)
-                    .or_default()
-                    .push(WeightUse { node, operand });
-            }
-        }
-    }
-    uses
-}
-
 /// The weights and states that nodes access, by first access.
 fn in_order_of_use(graph: &Graph) -> Vec<StorageId> {
     let mut seen = vec![false; graph.storages().len()];
-    let nodes = graph.node_ids().filter_map(|id| graph.node(id));
-    let accessed = nodes.flat_map(|node| {
+    let accessed = graph.node_refs().flat_map(|node| {
         let values = node.inputs().chain(node.writes());
         values.map(move |value| (value.storage, node.storage_of(value).kind))
     });

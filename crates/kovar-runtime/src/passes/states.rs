@@ -47,8 +47,7 @@ pub fn place_states(
 /// The device of all nodes that read a storage; `None` if there are none or several.
 fn only_reader(graph: &Graph, passes: &Passes, storage: StorageId) -> Option<DeviceId> {
     let mut only = None;
-    for (position, &id) in passes.liveness.nodes().iter().enumerate() {
-        let node = graph.node(id)?;
+    for (position, _, node) in passes.liveness.in_order(graph) {
         if !node.inputs().any(|value| value.storage == storage) {
             continue;
         }

@@ -10,13 +10,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Support};
+use kovar_core::backend::{Backend, Reason, Support};
 use kovar_core::{Graph, NodeId, NodeRef, StorageId};
 
 use super::error::{PlaceError, Refusal, Refusals};
 use super::inputs::Inputs;
 use super::liveness::Liveness;
-use crate::device::{DeviceId, DeviceSet, Devices};
+use crate::device::{DeviceSet, Devices};
 
 /// Consecutive writers of one class that one device runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,20 @@ impl Unit {
         let ids = self.positions.iter();
         let ids = ids.filter_map(|&position| liveness.nodes().get(position));
         ids.filter_map(|&id| Some((id, graph.node(id)?)))
+    }
+
+    /// The first node that a device does not support, and why.
+    pub(crate) fn unsupported<'g>(
+        &'g self,
+        graph: &'g Graph,
+        liveness: &'g Liveness,
+        device: &dyn Backend,
+    ) -> Option<(NodeId, NodeRef<'g>, Reason)> {
+        let mut nodes = self.nodes(graph, liveness);
+        nodes.find_map(|(id, node)| match device.supports(node) {
+            Support::Yes => None,
+            Support::No(reason) => Some((id, node, reason)),
+        })
     }
 }
 
@@ -97,7 +111,7 @@ impl Classes {
 pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classes, PlaceError> {
     let graph = inputs.graph;
     let mut parents: Vec<usize> = (0..graph.storages().len()).collect();
-    for node in liveness.nodes().iter().filter_map(|&id| graph.node(id)) {
+    for node in graph.nodes_of(liveness.nodes()) {
         let output = root(&mut parents, node.output().storage.index());
         for updated in node.updates() {
             let updated = root(&mut parents, updated.storage.index());
@@ -111,12 +125,18 @@ pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classe
     let mut unit_at = Vec::with_capacity(liveness.nodes().len());
     // By class, its last unit.
     let mut open: Vec<Option<usize>> = vec![None; of_storage.len()];
-    for (position, &id) in liveness.nodes().iter().enumerate() {
-        let supporting = supporting(inputs, id)?;
-        let output = graph.nodes().get(id.index()).map(|node| node.output);
-        let storage = output.and_then(|output| Some(graph.value(output).ok()?.storage.index()));
-        let class = storage.and_then(|at| of_storage.get(at).copied());
-        let class = class.unwrap_or_default();
+    for (position, id, node) in liveness.in_order(graph) {
+        let (supporting, refusals) = supporting(inputs.devices, node);
+        if supporting.is_empty() {
+            return Err(PlaceError::Unsupported {
+                op: node.op().name(),
+                node: id.index(),
+                result: node.storage_of(node.output()).name.clone(),
+                refusals: Refusals(refusals),
+            });
+        }
+        let class = of_storage.get(node.output().storage.index());
+        let class = class.copied().unwrap_or_default();
         let last = open.get(class).copied().flatten();
         let at = match last.and_then(|at| Some((at, units.get_mut(at)?))) {
             Some((at, unit)) if !unit.devices.and(supporting).is_empty() => {
@@ -157,13 +177,14 @@ fn root(parents: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-fn supporting(inputs: Inputs<'_>, id: NodeId) -> Result<DeviceSet, PlaceError> {
+/// The devices that support a node, and the others with their reasons.
+pub(crate) fn supporting(
+    devices: &[Arc<dyn Backend>],
+    node: NodeRef<'_>,
+) -> (DeviceSet, Vec<Refusal>) {
     let mut supporting = DeviceSet::default();
     let mut refusals = Vec::new();
-    let Some(node) = inputs.graph.node(id) else {
-        return Ok(DeviceSet::only(DeviceId::FIRST));
-    };
-    for (device, backend) in inputs.devices.numbered() {
+    for (device, backend) in devices.numbered() {
         match backend.supports(node) {
             Support::Yes => supporting.insert(device),
             Support::No(reason) => refusals.push(Refusal {
@@ -172,13 +193,5 @@ fn supporting(inputs: Inputs<'_>, id: NodeId) -> Result<DeviceSet, PlaceError> {
             }),
         }
     }
-    if supporting.is_empty() {
-        return Err(PlaceError::Unsupported {
-            op: node.op().name(),
-            node: id.index(),
-            result: node.storage_of(node.output()).name.clone(),
-            refusals: Refusals(refusals),
-        });
-    }
-    Ok(supporting)
+    (supporting, refusals)
 }

@@ -118,11 +118,8 @@ impl<'t> Costs<'t> {
                         *time += self.times.node(device, backend, node);
                     }
                 }
-                for input in node.inputs() {
+                for (_, input) in node.weights() {
                     let storage = node.storage_of(input);
-                    if storage.kind != StorageKind::Weight {
-                        continue;
-                    }
                     let home = homes.of(storage).index();
                     let streamed = homes.is_streamed(storage);
                     let bytes = input.byte_span().len();
@@ -139,8 +136,8 @@ impl<'t> Costs<'t> {
         let graph = inputs.graph;
         // By storage, the flow of its current version.
         let mut current: Vec<Option<usize>> = vec![None; graph.storages().len()];
-        for (position, &id) in liveness.nodes().iter().enumerate() {
-            let (Some(node), Some(unit)) = (graph.node(id), classes.unit_at(position)) else {
+        for (position, _, node) in liveness.in_order(graph) {
+            let Some(unit) = classes.unit_at(position) else {
                 continue;
             };
             for input in node.inputs() {
@@ -158,8 +155,7 @@ impl<'t> Costs<'t> {
                 let from = End::Unit(unit);
                 let flow = slot.and_then(|at| self.flows.get(at));
                 if flow.is_none_or(|flow| flow.from != from) {
-                    *slot = Some(self.flows.len());
-                    self.open(from);
+                    *slot = Some(self.open(from));
                 }
             }
         }
@@ -173,7 +169,8 @@ impl<'t> Costs<'t> {
         }
     }
 
-    fn open(&mut self, from: End) {
+    /// Adds a flow and returns its index.
+    fn open(&mut self, from: End) -> usize {
         if let End::Unit(unit) = from
             && let Some(flows) = self.flows_of.get_mut(unit)
         {
@@ -184,6 +181,7 @@ impl<'t> Costs<'t> {
             to: Vec::new(),
             bytes: 0,
         });
+        self.flows.len() - 1
     }
 
     fn read(
@@ -194,10 +192,8 @@ impl<'t> Costs<'t> {
         unit: usize,
         bytes: usize,
     ) {
-        let (Some(storage), Some(slot)) = (
-            inputs.graph.storages().get(id.index()),
-            current.get_mut(id.index()),
-        ) else {
+        let storage = inputs.graph.storage(id);
+        let Some((storage, slot)) = storage.zip(current.get_mut(id.index())) else {
             return;
         };
         let from = match storage.kind {
@@ -208,14 +204,7 @@ impl<'t> Costs<'t> {
             StorageKind::Temp | StorageKind::Output if slot.is_none() => return,
             StorageKind::Temp | StorageKind::Output => End::Unit(unit),
         };
-        let at = match *slot {
-            Some(at) => at,
-            None => {
-                *slot = Some(self.flows.len());
-                self.open(from);
-                self.flows.len() - 1
-            }
-        };
+        let at = *slot.get_or_insert_with(|| self.open(from));
         self.need(at, End::Unit(unit), bytes);
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind, Value};
+use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
 use super::error::PlaceError;
 use crate::bytes::RangeSet;
@@ -34,6 +34,7 @@ impl Lifetime {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Liveness {
     nodes: Vec<NodeId>,
+    /// By storage; `None` if no needed node accesses it.
     lifetimes: Vec<Option<Lifetime>>,
 }
 
@@ -43,9 +44,13 @@ impl Liveness {
         &self.nodes
     }
 
-    /// The lifetime of a storage; `None` if no needed node accesses it.
-    pub fn lifetime(&self, storage: StorageId) -> Option<Lifetime> {
-        self.lifetimes.get(storage.index()).copied().flatten()
+    /// The same with their positions and their graph.
+    pub(crate) fn in_order<'g>(
+        &self,
+        graph: &'g Graph,
+    ) -> impl Iterator<Item = (usize, NodeId, NodeRef<'g>)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter_map(|(position, &id)| Some((position, id, graph.node(id)?)))
     }
 
     /// One line for each needed node with what it reads and writes, and one for each lifetime.
@@ -55,13 +60,10 @@ impl Liveness {
             self.nodes.len(),
             graph.nodes().len()
         );
-        for (at, &id) in self.nodes.iter().enumerate() {
-            let Some(node) = graph.node(id) else { continue };
-            let inputs: Vec<&str> = node
-                .inputs()
-                .map(|value| node.storage_of(value).name.as_str())
-                .collect();
-            let output = &node.storage_of(node.output()).name;
+        for (at, _, node) in self.in_order(graph) {
+            let name = |value| node.storage_of(value).name.as_str();
+            let inputs: Vec<&str> = node.inputs().map(name).collect();
+            let output = name(node.output());
             let span = node.output().byte_span();
             let op = node.op().name();
             let _ = write!(
@@ -70,25 +72,16 @@ impl Liveness {
                 inputs.join(", ")
             );
             for value in node.updates() {
-                let _ = write!(text, ", updates {}", node.storage_of(value).name);
+                let _ = write!(text, ", updates {}", name(value));
             }
             text.push('\n');
         }
-        for id in graph.storage_ids() {
-            let (Some(lifetime), Some(storage)) =
-                (self.lifetime(id), graph.storages().get(id.index()))
-            else {
+        for (storage, lifetime) in graph.storages().iter().zip(&self.lifetimes) {
+            let Some(Lifetime { start, end }) = lifetime else {
                 continue;
             };
-            let _ = writeln!(
-                text,
-                "  {} `{}`, {} bytes: {}..={}",
-                storage.kind.name(),
-                storage.name,
-                storage.bytes,
-                lifetime.start,
-                lifetime.end
-            );
+            let (kind, name, bytes) = (storage.kind.name(), &storage.name, storage.bytes);
+            let _ = writeln!(text, "  {kind} `{name}`, {bytes} bytes: {start}..={end}");
         }
         text
     }
@@ -108,8 +101,7 @@ pub fn analyse(graph: &Graph) -> Result<Liveness, PlaceError> {
     let nodes = needed_nodes(graph);
     check_reads(graph, &nodes)?;
     let mut lifetimes = vec![None; graph.storages().len()];
-    for (at, &id) in nodes.iter().enumerate() {
-        let Some(node) = graph.node(id) else { continue };
+    for (at, node) in graph.nodes_of(&nodes).enumerate() {
         for value in node.inputs().chain([node.output()]) {
             if let Some(slot) = lifetimes.get_mut(value.storage.index()) {
                 Lifetime::include(slot, at);
@@ -148,9 +140,8 @@ fn needed_nodes(graph: &Graph) -> Vec<NodeId> {
         })
         .collect();
     let mut nodes = Vec::new();
-    let ids: Vec<NodeId> = graph.node_ids().collect();
-    for id in ids.into_iter().rev() {
-        let Some(node) = graph.node(id) else { continue };
+    let all: Vec<_> = graph.node_ids().zip(graph.node_refs()).collect();
+    for (id, node) in all.into_iter().rev() {
         let is_wanted = |value: &Value| {
             let wanted = needed.get(value.storage.index());
             wanted.is_some_and(|wanted| wanted.overlaps(&value.byte_span()))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kovar_core::backend::{Reason, Support};
+use kovar_core::backend::Reason;
 use kovar_core::{NodeId, NodeRef, Storage, StorageKind};
 
 use super::classes::Unit;
@@ -72,8 +72,8 @@ fn requests<'g>(inputs: Inputs<'g>, liveness: &'g Liveness, unit: &'g Unit) -> V
     }
     let nodes = || unit.nodes(inputs.graph, liveness);
     let written = nodes().flat_map(|(id, node)| node.writes().map(move |value| (id, node, value)));
-    let read = nodes().flat_map(|(id, node)| node.inputs().map(move |value| (id, node, value)));
-    let read = read.filter(|(_, node, value)| node.storage_of(value).kind == StorageKind::Weight);
+    let read =
+        nodes().flat_map(|(id, node)| node.weights().map(move |(_, value)| (id, node, value)));
     let requests = written.chain(read).filter_map(|(id, node, value)| {
         let storage = node.storage_of(value);
         let pin = inputs.homes.pin_of(storage)?;
@@ -114,19 +114,17 @@ pub(super) fn pin_of_unit<'g>(
         else {
             continue;
         };
-        let mut nodes = unit.nodes(inputs.graph, liveness);
-        let refused = nodes.find_map(|(id, node)| match wanted.supports(node) {
-            Support::Yes => None,
-            Support::No(reason) => Some((id, node, PinConflict::Unsupported(reason))),
-        });
-        let (id, node, cause) = refused.unwrap_or_else(|| {
-            let owner = granted.map_or("", |granted| inputs.devices.name(granted.device));
-            let conflict = PinConflict::Owner {
-                storage: node.storage_of(node.output()).name.clone(),
-                owner: owner.to_owned(),
-            };
-            (id, node, conflict)
-        });
+        let (id, node, cause) = match unit.unsupported(inputs.graph, liveness, wanted) {
+            Some((id, node, reason)) => (id, node, PinConflict::Unsupported(reason)),
+            None => {
+                let owner = granted.map_or("", |granted| inputs.devices.name(granted.device));
+                let conflict = PinConflict::Owner {
+                    storage: node.storage_of(node.output()).name.clone(),
+                    owner: owner.to_owned(),
+                };
+                (id, node, conflict)
+            }
+        };
         rejected.push(RejectedPin {
             pattern: pin.pattern.to_string(),
             storage: storage.name.clone(),

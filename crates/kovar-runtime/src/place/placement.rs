@@ -284,29 +284,26 @@ fn streamed(
 ) -> HashSet<(StorageId, DeviceId)> {
     let (graph, homes, devices) = (inputs.graph, inputs.homes, inputs.devices);
     let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
-    for (position, &id) in liveness.nodes().iter().enumerate() {
-        let Some(node) = graph.node(id) else { continue };
+    for (position, _, node) in liveness.in_order(graph) {
         let Some(device) = placement.owner(node.output().storage, position) else {
             continue;
         };
-        for (operand, value) in node.inputs().enumerate() {
+        for (operand, value) in node.weights() {
             let storage = node.storage_of(value);
             let away = storage.bytes >= RESIDENT_BYTES && homes.of(storage) != device;
-            if storage.kind == StorageKind::Weight && (away || homes.is_streamed(storage)) {
+            if away || homes.is_streamed(storage) {
                 let uses = uses.entry((value.storage, device)).or_default();
                 uses.push(WeightUse { node, operand });
             }
         }
     }
     uses.retain(|&(id, device), uses| {
-        let storage = graph.storages().get(id.index());
-        let Some((storage, backend)) = storage.zip(devices.at(device)) else {
+        let Some((storage, backend)) = graph.storage(id).zip(devices.at(device)) else {
             return false;
         };
-        let home = devices.at(homes.of(storage));
-        let by_choice = home.is_some_and(|home| {
-            uses.iter()
-                .all(|weight_use| home.supports(weight_use.node) == Support::Yes)
+        let by_choice = devices.at(homes.of(storage)).is_some_and(|home| {
+            let mut nodes = uses.iter().map(|weight_use| weight_use.node);
+            nodes.all(|node| home.supports(node) == Support::Yes)
         });
         (homes.is_streamed(storage) || by_choice) && backend.streams(storage, uses)
     });

@@ -6,7 +6,7 @@ use kovar_core::error::DeviceError;
 use super::memory_usage::OverBudget;
 use crate::place::PlaceError;
 use crate::run::ActionError;
-use crate::session::{Busy, SessionError};
+use crate::session::SessionError;
 use crate::violation::Violation;
 
 /// Why a graph cannot be compiled.
@@ -146,18 +146,6 @@ pub enum RunError {
     /// A device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-}
-
-impl From<Busy> for CompileError {
-    fn from(busy: Busy) -> Self {
-        Self::Session(busy.into())
-    }
-}
-
-impl From<Busy> for RunError {
-    fn from(_: Busy) -> Self {
-        Self::Busy
-    }
 }
 
 impl From<ActionError> for RunError {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kovar_core::backend::{Backend, Reason, Support};
-use kovar_core::{Graph, NodeId, NodeRef};
+use kovar_core::backend::{Backend, Reason};
+use kovar_core::{Graph, NodeId};
 
 use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::Refusal;
-use crate::place::classes::Unit;
+use crate::place::classes::supporting;
 use crate::schedule::fusion::groups;
 
 /// Why a node runs on its device.
@@ -97,12 +97,11 @@ pub(crate) fn explain(
     devices: &[Arc<dyn Backend>],
 ) -> Vec<NodeReport> {
     let fused = fused_in(graph, passes);
-    let mut reports = Vec::with_capacity(passes.liveness.nodes().len());
-    for (position, &id) in passes.liveness.nodes().iter().enumerate() {
-        let classes = &passes.classes;
+    let mut reports = Vec::new();
+    let (classes, liveness) = (&passes.classes, &passes.liveness);
+    for (position, id, node) in liveness.in_order(graph) {
         let at = classes.unit_at(position);
-        let unit = at.and_then(|at| Some((at, classes.units().get(at)?)));
-        let (Some(node), Some((at, unit))) = (graph.node(id), unit) else {
+        let Some((at, unit)) = at.and_then(|at| Some((at, classes.units().get(at)?))) else {
             continue;
         };
         let storage = node.output().storage;
@@ -114,21 +113,9 @@ pub(crate) fn explain(
                 passes.times.node(device, backend, node)
             })
         };
-        let mut refusals = Vec::new();
-        let mut fastest: Option<DeviceId> = None;
-        for (other, backend) in devices.numbered() {
-            match backend.supports(node) {
-                Support::No(reason) => refusals.push(Refusal {
-                    device: backend.info().id.clone(),
-                    reason,
-                }),
-                Support::Yes => {
-                    if fastest.is_none_or(|least| estimate(other) < estimate(least)) {
-                        fastest = Some(other);
-                    }
-                }
-            }
-        }
+        let (supporting, refusals) = supporting(devices, node);
+        let by_time = |a: &DeviceId, b: &DeviceId| estimate(*a).total_cmp(&estimate(*b));
+        let fastest = supporting.iter().min_by(by_time);
         let is_fastest = fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest));
         let pin = passes.placement.pin(at);
         let why = if refusals.len() + 1 == devices.len() && devices.len() > 1 {
@@ -141,9 +128,14 @@ pub(crate) fn explain(
             PlacementReason::Fastest
         } else {
             let fastest = fastest.and_then(|fastest| devices.at(fastest));
-            fastest
-                .and_then(|fastest| refused_writer(graph, passes, unit, fastest))
-                .unwrap_or(PlacementReason::SavesCopies)
+            let refused = fastest.and_then(|device| unit.unsupported(graph, liveness, device));
+            refused.map_or(PlacementReason::SavesCopies, |(id, node, reason)| {
+                PlacementReason::Owner {
+                    op: node.op().name(),
+                    node: id.index(),
+                    reason,
+                }
+            })
         };
         reports.push(NodeReport {
             node: id,
@@ -180,24 +172,4 @@ fn fused_in(graph: &Graph, passes: &Passes) -> HashMap<NodeId, FusedIn> {
         }
     }
     fused
-}
-
-/// The first node of a unit that a device does not support.
-fn refused_writer(
-    graph: &Graph,
-    passes: &Passes,
-    unit: &Unit,
-    backend: &dyn Backend,
-) -> Option<PlacementReason> {
-    let mut nodes = unit.nodes(graph, &passes.liveness);
-    nodes.find_map(
-        |(id, node): (NodeId, NodeRef<'_>)| match backend.supports(node) {
-            Support::Yes => None,
-            Support::No(reason) => Some(PlacementReason::Owner {
-                op: node.op().name(),
-                node: id.index(),
-                reason,
-            }),
-        },
-    )
 }

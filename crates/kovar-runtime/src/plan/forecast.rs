@@ -90,12 +90,9 @@ pub(super) fn plan_memory(
 fn scratch_bytes(graph: &Graph, passes: &Passes, device: DeviceId, backend: &dyn Backend) -> usize {
     let segments = passes.schedule.segments.iter();
     let nodes = segments.filter(|segment| segment.device == device);
-    let nodes = nodes.flat_map(|segment| &segment.nodes);
-    let nodes = nodes.filter_map(|&id| graph.node(id));
-    nodes
-        .map(|node| backend.scratch_bytes(node))
-        .max()
-        .unwrap_or(0)
+    let nodes = graph.nodes_of(nodes.flat_map(|segment| &segment.nodes));
+    let scratch = nodes.map(|node| backend.scratch_bytes(node));
+    scratch.max().unwrap_or(0)
 }
 
 /// The states that have their homes on a device, with their sizes in bytes.

@@ -77,7 +77,7 @@ fn bind(
         }
     }
     for upload in &passes.schedule.uploads {
-        let storage = graph.storages().get(upload.weight.index());
+        let storage = graph.storage(upload.weight);
         let name = storage.map_or("", |storage| storage.name.as_str());
         let host = session.weights().host(name);
         let binding = bound.binding(upload.device, upload.weight).cloned();

@@ -122,7 +122,7 @@ impl Plan {
         let _span = tracing::trace_span!("run", nodes).entered();
         self.check_inputs(inputs)?;
         self.check_scalars(scalars)?;
-        let mut guard = self.session.acquire()?;
+        let mut guard = self.session.acquire().map_err(|_| RunError::Busy)?;
         if let Some(failure) = guard.state.failed.take() {
             return Err(failure.into());
         }
@@ -232,10 +232,10 @@ impl Plan {
     }
 
     fn check_inputs(&self, inputs: &[(ValueId, HostSlice<'_>)]) -> Result<(), RunError> {
-        let storages = self.executable.graph.storages();
+        let graph = self.graph();
         for (i, (value, data)) in inputs.iter().enumerate() {
             let id = self.input_storage(*value)?;
-            let Some(storage) = storages.get(id.index()) else {
+            let Some(storage) = graph.storage(id) else {
                 continue;
             };
             for (earlier, _) in inputs.iter().take(i) {
@@ -265,7 +265,7 @@ impl Plan {
                 self.input_storage(*value).is_ok_and(|given| given == *id)
             };
             if !inputs.iter().any(given)
-                && let Some(storage) = storages.get(id.index())
+                && let Some(storage) = graph.storage(*id)
             {
                 return Err(RunError::MissingInput {
                     name: storage.name.clone(),

@@ -176,7 +176,7 @@ impl<'p> Outputs<'p> {
         let executable = &self.plan.executable;
         let value = executable.graph.value(id);
         let value = value.map_err(|_| fail("it does not exist in this plan"))?;
-        let storage = executable.graph.storages().get(value.storage.index());
+        let storage = executable.graph.storage(value.storage);
         let kind = storage.map(|storage| storage.kind);
         if !matches!(kind, Some(StorageKind::Output | StorageKind::State)) {
             return Err(fail("it lies on neither an output nor a state"));

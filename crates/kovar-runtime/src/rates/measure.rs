@@ -8,7 +8,7 @@ use kovar_core::backend::{
 };
 use kovar_core::error::{DeviceError, GraphError};
 use kovar_core::ops::Scale;
-use kovar_core::{DType, Graph, HostBytes, NodeId, StorageId, StorageKind};
+use kovar_core::{DType, Graph, HostBytes, NodeId, StorageKind};
 
 use super::{DeviceRates, LinkRates};
 
@@ -46,8 +46,9 @@ const LAUNCHES: usize = 4;
 /// quantised block, a small number as F32.
 const FILL: u8 = 0x3c;
 
-const FLOAT: [DType; 3] = [DType::F16, DType::BF16, DType::F32];
-const QUANTIZED: [DType; 4] = [DType::Q4K, DType::Q8_0, DType::Q4_0, DType::Q6K];
+/// The dtypes of weights that are tried, in this order.
+const FLOAT_WEIGHTS: [DType; 3] = [DType::F16, DType::BF16, DType::F32];
+const QUANTIZED_WEIGHTS: [DType; 4] = [DType::Q4K, DType::Q8_0, DType::Q4_0, DType::Q6K];
 
 /// Columns of the narrowest matrix: a super-block.
 const MIN_COLUMNS: usize = 256;
@@ -70,8 +71,8 @@ const SMALL_COPY_BYTES: usize = 4 << 10;
 /// # Errors
 /// See [`MeasureError`].
 pub fn measure(backend: &dyn Backend) -> Result<DeviceRates, MeasureError> {
-    let float = supported(backend, &FLOAT)?;
-    let quantized = supported(backend, &QUANTIZED)?;
+    let float = supported(backend, &FLOAT_WEIGHTS)?;
+    let quantized = supported(backend, &QUANTIZED_WEIGHTS)?;
     let (launch_ns, dispatch_ns) = dispatch(backend, float)?;
     let rates = DeviceRates {
         launch_ns,
@@ -131,7 +132,7 @@ fn supported(backend: &dyn Backend, dtypes: &[DType]) -> Result<Option<DType>, M
 }
 
 fn runs(backend: &dyn Backend, graph: &Graph) -> bool {
-    let mut nodes = graph.node_ids().filter_map(|id| graph.node(id));
+    let mut nodes = graph.node_refs();
     nodes.all(|node| backend.supports(node) == Support::Yes)
 }
 
@@ -150,8 +151,7 @@ fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<(f64, f64), M
         return Err(MeasureError::Unsupported { device });
     };
     // The two cannot be separated.
-    let sizes = [64, MIN_COLUMNS, 1];
-    let graph = product_graph(StorageKind::Input, dtype, sizes)?;
+    let graph = product_graph(StorageKind::Input, dtype, [64, MIN_COLUMNS, 1])?;
     let both = Job::new(backend, &graph)?.time()?;
     Ok((both / 2.0, both / 2.0))
 }
@@ -163,8 +163,8 @@ fn product(backend: &dyn Backend, dtype: DType) -> Result<f64, MeasureError> {
         product_graph(StorageKind::Weight, dtype, sizes)
     });
     rate(backend, graphs, |graph| {
-        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
-        nodes.map(|node| node.cost().flops as f64).sum()
+        let costs = graph.node_refs().map(|node| node.cost());
+        costs.map(|cost| cost.flops as f64).sum()
     })
 }
 
@@ -185,8 +185,7 @@ fn reading(backend: &dyn Backend, float: Option<DType>) -> Result<f64, MeasureEr
         }
     });
     rate(backend, graphs, |graph| {
-        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
-        let costs = nodes.map(|node| node.cost());
+        let costs = graph.node_refs().map(|node| node.cost());
         costs
             .map(|cost| (cost.bytes_read + cost.bytes_written) as f64)
             .sum()
@@ -268,12 +267,12 @@ struct Job<'b> {
 
 impl<'b> Job<'b> {
     fn new(backend: &'b dyn Backend, graph: &Graph) -> Result<Self, DeviceError> {
-        let mut memory = MemoryMap::new();
+        let (mut memory, uses) = (MemoryMap::new(), WeightUse::all(graph));
         for (id, storage) in graph.storage_ids().zip(graph.storages()) {
             let buffer = match storage.kind {
                 StorageKind::Weight => {
                     let bytes = HostBytes::new(Arc::new(vec![FILL; storage.bytes]));
-                    backend.prepare(storage, &bytes, &uses(graph, id))?
+                    backend.prepare(storage, &bytes, uses.get(&id).map_or(&[], Vec::as_slice))?
                 }
                 _ => filled(backend, storage.bytes)?,
             };
@@ -304,16 +303,6 @@ impl<'b> Job<'b> {
         let time = least(EACH, || self.run(launches))?;
         Ok(time / launches as f64)
     }
-}
-
-fn uses(graph: &Graph, weight: StorageId) -> Vec<WeightUse<'_>> {
-    let nodes = graph.node_ids().filter_map(|id| graph.node(id));
-    let operands = nodes.flat_map(|node| {
-        let inputs = node.inputs().enumerate();
-        inputs.map(move |(operand, value)| (WeightUse { node, operand }, value.storage))
-    });
-    let of_weight = operands.filter(|(_, storage)| *storage == weight);
-    of_weight.map(|(weight_use, _)| weight_use).collect()
 }
 
 /// The least time of `work`, in nanoseconds, of the repetitions within `limit` (at least one) after

@@ -244,7 +244,7 @@ fn devices_from(actions: &[(Action, DeviceId)]) -> Vec<DeviceSet> {
 /// The estimated time of each segment, in nanoseconds.
 fn estimates(graph: &Graph, passes: &Passes, devices: &[Arc<dyn Backend>]) -> Vec<f64> {
     let estimate = |segment: &Segment| {
-        let nodes = segment.nodes.iter().filter_map(|&id| graph.node(id));
+        let nodes = graph.nodes_of(&segment.nodes);
         backend(devices, segment.device).map_or(0.0, |backend| {
             let times = nodes.map(|node| passes.times.node(segment.device, backend, node));
             times.sum()

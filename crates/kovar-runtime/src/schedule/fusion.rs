@@ -50,11 +50,8 @@ pub fn dump(graph: &Graph, schedule: &Schedule) -> String {
         plural(fused, "node")
     );
     for (_, group) in groups() {
-        let ids: Vec<String> = group
-            .nodes
-            .iter()
-            .map(|id| id.index().to_string())
-            .collect();
+        let ids = group.nodes.iter().map(|id| id.index().to_string());
+        let ids: Vec<String> = ids.collect();
         let _ = write!(text, "  {}: {}", group.fusion.name(), ids.join(", "));
         let names = |kept: bool| {
             let of = group.linked().filter(move |&(_, _, k)| k == kept);
@@ -143,8 +140,7 @@ impl<'g> Accesses<'g> {
     fn of(graph: &'g Graph, liveness: &Liveness) -> Self {
         let mut all: Vec<Vec<Access<'g>>> = Vec::new();
         all.resize_with(graph.storages().len(), Vec::new);
-        for (position, &id) in liveness.nodes().iter().enumerate() {
-            let Some(node) = graph.node(id) else { continue };
+        for (position, _, node) in liveness.in_order(graph) {
             let reads = node.inputs().map(|value| (value, true));
             let writes = node.writes().map(|value| (value, !writes_whole_span(node)));
             for (value, keeps) in reads.chain(writes) {
@@ -188,9 +184,7 @@ struct Finder<'g> {
 impl<'g> Finder<'g> {
     /// The groups of a segment whose first node is at position `first`.
     fn groups(&self, segment: &segment::Segment, device: &dyn Backend, first: usize) -> Vec<Group> {
-        let ids = segment.nodes.iter();
-        let nodes: Option<Vec<NodeRef<'g>>> = ids.map(|&id| self.graph.node(id)).collect();
-        let nodes = nodes.unwrap_or_default();
+        let nodes: Vec<NodeRef<'_>> = self.graph.nodes_of(&segment.nodes).collect();
         let mut groups = Vec::new();
         let mut at = 0;
         while at < nodes.len() {
@@ -277,7 +271,7 @@ fn adjust_replicas(graph: &Graph, schedule: &mut Schedule) {
         touched.insert((copy.storage, copy.to));
     }
     schedule.replicas.retain(|replica| {
-        let storage = graph.storages().get(replica.storage.index());
+        let storage = graph.storage(replica.storage);
         let within_a_run = storage.is_some_and(|storage| storage.kind == StorageKind::Temp);
         !within_a_run || touched.contains(&(replica.storage, replica.device))
     });

@@ -72,7 +72,7 @@ impl MemoryPlan {
             );
         }
         for (id, device, slot) in &self.slots {
-            let Some(storage) = graph.storages().get(id.index()) else {
+            let Some(storage) = graph.storage(*id) else {
                 continue;
             };
             let _ = write!(text, "  {} `{}`", storage.kind.name(), storage.name);
@@ -93,8 +93,7 @@ impl MemoryPlan {
 /// Whether a replica lies in its device's arena: prepared weights and states at home have memory of
 /// their own.
 pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Replica) -> bool {
-    let storage = graph.storages().get(replica.storage.index());
-    match storage.map(|storage| storage.kind) {
+    match graph.storage(replica.storage).map(|storage| storage.kind) {
         Some(StorageKind::Input | StorageKind::Temp | StorageKind::Output) => true,
         Some(StorageKind::State) => placement.home(replica.storage) != Some(replica.device),
         Some(StorageKind::Weight) => placement.is_streamed(replica.storage, replica.device),
@@ -129,7 +128,7 @@ pub(crate) fn plan(
         let mut ids = Vec::new();
         let mut requests = Vec::new();
         for replica in in_arenas.iter().filter(|replica| replica.device == device) {
-            let Some(storage) = graph.storages().get(replica.storage.index()) else {
+            let Some(storage) = graph.storage(replica.storage) else {
                 continue;
             };
             let rounded = storage.bytes.checked_next_multiple_of(alignment);

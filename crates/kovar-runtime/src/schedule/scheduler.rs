@@ -18,8 +18,7 @@ pub(crate) fn schedule(inputs: Inputs<'_>, liveness: &Liveness, placement: &Plac
     let (graph, policy) = (inputs.graph, inputs.policy);
     let mut scheduler = Scheduler::new(graph, placement);
     let mut starts = policy.segment_starts.iter().peekable();
-    for (position, &id) in liveness.nodes().iter().enumerate() {
-        let Some(node) = graph.node(id) else { continue };
+    for (position, id, node) in liveness.in_order(graph) {
         // The node of a start may not be needed; then the next one begins a segment.
         let mut starts_here = false;
         while starts.next_if(|&&start| start <= id).is_some() {
@@ -106,12 +105,8 @@ impl<'g> Scheduler<'g> {
     ) {
         let streaming = self.streams.segment_layer;
         let fits_layer = layer.is_none() || streaming.is_none() || layer == streaming;
-        match self
-            .schedule
-            .segments
-            .last_mut()
-            .zip(self.extents.last_mut())
-        {
+        let last = self.schedule.segments.last_mut();
+        match last.zip(self.extents.last_mut()) {
             Some((segment, extent))
                 if segment.device == device && fits_layer && !must_end(segment) =>
             {
@@ -237,7 +232,7 @@ impl<'g> Scheduler<'g> {
             self.touch(upload.weight, upload.device, queued);
         }
         for replica in &mut self.schedule.replicas {
-            let storage = self.graph.storages().get(replica.storage.index());
+            let storage = self.graph.storage(replica.storage);
             let kind = storage.map(|storage| storage.kind);
             let home = self.placement.home(replica.storage);
             let at_home = home.unwrap_or(DeviceId::FIRST) == replica.device;

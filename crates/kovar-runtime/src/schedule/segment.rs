@@ -120,7 +120,7 @@ impl Schedule {
         for (i, segment) in self.segments.iter().enumerate() {
             let first = segment.nodes.first().map_or(0, |id| id.index());
             let last = segment.nodes.last().map_or(0, |id| id.index());
-            let nodes = segment.nodes.iter().filter_map(|&id| graph.node(id));
+            let nodes = graph.nodes_of(&segment.nodes);
             let flops: u64 = nodes.map(|node| node.cost().flops).sum();
             let _ = writeln!(
                 text,
@@ -130,10 +130,10 @@ impl Schedule {
             );
         }
         if !self.uploads.is_empty() {
-            let storages = self.uploads.iter().filter_map(|upload| {
-                let storage = graph.storages().get(upload.weight.index())?;
-                Some((upload, storage))
-            });
+            let storages = self
+                .uploads
+                .iter()
+                .filter_map(|upload| Some((upload, graph.storage(upload.weight)?)));
             let bytes: usize = storages.clone().map(|(_, storage)| storage.bytes).sum();
             let uploads = self.uploads.len();
             let _ = writeln!(text, "uploads: {uploads}, {}", plural(bytes, "byte"));
@@ -149,8 +149,9 @@ impl Schedule {
         let copies = self.copies.len();
         let _ = writeln!(text, "copies: {copies}, {}", plural(bytes, "byte"));
         for copy in &self.copies {
-            let storage = graph.storages().get(copy.storage.index());
-            let storage = storage.map_or("?", |storage| storage.name.as_str());
+            let storage = graph
+                .storage(copy.storage)
+                .map_or("?", |storage| storage.name.as_str());
             let after = match copy.after {
                 Some(segment) => format!("after {segment}"),
                 None => "first".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kovar_core::backend::WeightUse;
-use kovar_core::{Graph, Storage, StorageId, StorageKind};
+use kovar_core::{Graph, Storage, StorageId};
 
 use super::segment::Schedule;
 use crate::device::DeviceId;
@@ -26,11 +26,10 @@ pub(crate) fn weight_uses<'g>(
     let mut found: Vec<WeightUses<'_>> = Vec::new();
     let mut places: HashMap<(StorageId, DeviceId), usize> = HashMap::new();
     for segment in &schedule.segments {
-        for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
-            for (operand, value) in node.inputs().enumerate() {
+        for node in graph.nodes_of(&segment.nodes) {
+            for (operand, value) in node.weights() {
                 let (id, storage, device) = (value.storage, node.storage_of(value), segment.device);
-                let streamed = placement.is_streamed(id, device);
-                if storage.kind != StorageKind::Weight || streamed {
+                if placement.is_streamed(id, device) {
                     continue;
                 }
                 let at = *places.entry((id, device)).or_insert_with(|| {

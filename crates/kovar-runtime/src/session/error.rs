@@ -7,10 +7,6 @@ use crate::device::DeviceSet;
 use crate::run::ActionError;
 use crate::violation::Violation;
 
-/// The calling thread still holds the outputs of a run of the session.
-#[derive(Debug)]
-pub(crate) struct Busy;
-
 /// Why a session cannot do what it was asked to.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -174,12 +170,6 @@ pub enum SessionError {
     /// A device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-}
-
-impl From<Busy> for SessionError {
-    fn from(_: Busy) -> Self {
-        Self::Busy
-    }
 }
 
 impl From<ActionError> for SessionError {

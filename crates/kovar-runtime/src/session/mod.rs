@@ -16,7 +16,6 @@ use crate::device::{DeviceId, DeviceSet};
 use crate::place::Homes;
 use crate::run::{backend, wait_until_idle};
 
-pub(crate) use error::Busy;
 pub use error::SessionError;
 pub(crate) use run_state::RunState;
 pub(crate) use session_core::{RunGuard, SessionCore};

@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 
 use kovar_core::backend::Backend;
 
-use super::error::Busy;
+use super::error::SessionError;
 use super::run_state::RunState;
 use super::states::States;
 use super::weights::Weights;
@@ -52,11 +52,11 @@ impl SessionCore {
         }
     }
 
-    /// Waits until no other thread has the guard.
-    pub(crate) fn acquire(&self) -> Result<RunGuard<'_>, Busy> {
+    /// Waits until no other thread has the guard; [`SessionError::Busy`] if this thread has it.
+    pub(crate) fn acquire(&self) -> Result<RunGuard<'_>, SessionError> {
         let thread = thread::current().id();
         if *lock(&self.holder) == Some(thread) {
-            return Err(Busy);
+            return Err(SessionError::Busy);
         }
         let state = lock(&self.run_state);
         *lock(&self.holder) = Some(thread);
@@ -68,7 +68,7 @@ impl SessionCore {
 
     /// Waits until no other thread has the guard and all devices are idle. An error of earlier runs
     /// is kept for the next run to report.
-    pub(crate) fn acquire_idle(&self) -> Result<RunGuard<'_>, Busy> {
+    pub(crate) fn acquire_idle(&self) -> Result<RunGuard<'_>, SessionError> {
         let mut guard = self.acquire()?;
         let state = &mut guard.state;
         if state.may_be_busy {

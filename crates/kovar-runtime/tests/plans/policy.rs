@@ -339,7 +339,7 @@ fn a_node_is_estimated_by_what_bounds_it() {
     let x = graph.matmul(f, x).unwrap();
     graph.set_output(x, "y").unwrap();
     let times = |rates: DeviceRates| -> Vec<f64> {
-        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+        let nodes = graph.node_refs();
         nodes.map(|node| rates.node(node).round()).collect()
     };
     // 2 * 10 * 32 * 32 operations, of 40 or 10 a nanosecond.

@@ -23,7 +23,7 @@ fn interpreted(graph: &Graph, fill: u8) -> Results {
         })
         .collect();
     let scalars: Vec<i32> = graph.scalars().iter().map(|scalar| scalar.max).collect();
-    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
+    for node in graph.node_refs() {
         let inputs = node
             .inputs()
             .map(|value| read_value(value, &memory[value.storage.index()]));

@@ -288,7 +288,7 @@ impl Setup {
 
     /// The ids of storages that a node reads or writes.
     pub fn used_storages(&self) -> Vec<StorageId> {
-        let nodes = self.graph.node_ids().filter_map(|id| self.graph.node(id));
+        let nodes = self.graph.node_refs();
         let used: Vec<usize> = nodes
             .flat_map(|node| {
                 let inputs = node.inputs().map(|value| value.storage.index());

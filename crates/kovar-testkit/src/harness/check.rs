@@ -32,7 +32,7 @@ pub(super) fn check(
     let mut bytes = initial.to_vec();
     let mut written: Vec<Vec<bool>> = initial.iter().map(|b| vec![false; b.len()]).collect();
     let mut results: Vec<Expected<'_>> = Vec::new();
-    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
+    for node in graph.node_refs() {
         for expected in expect(node, setup, &bytes)? {
             let (value, mask) = (expected.value, expected.written.as_deref());
             let at = value.storage.index();

@@ -220,7 +220,7 @@ pub fn compile_case(
 
 /// Why a backend does not support a graph; `None` if it does.
 pub fn unsupported(backend: &dyn Backend, graph: &Graph) -> Option<String> {
-    let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+    let nodes = graph.node_refs();
     nodes
         .map(|node| backend.supports(node))
         .find_map(|support| match support {

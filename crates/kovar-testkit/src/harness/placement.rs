@@ -51,7 +51,7 @@ impl Placement {
         };
         let alignment = backend.info().alignment.max(1);
         let mut arena = Vec::new();
-        let nodes = graph.node_ids().filter_map(|id| graph.node(id));
+        let nodes = graph.node_refs();
         let written: Vec<StorageId> = nodes
             .flat_map(|node| node.writes().map(|value| value.storage).collect::<Vec<_>>())
             .collect();
@@ -164,14 +164,7 @@ fn prepare(
     id: StorageId,
     bytes: &HostBytes,
 ) -> Result<Buffer, DeviceError> {
-    let mut uses = Vec::new();
-    for node in graph.node_ids().filter_map(|id| graph.node(id)) {
-        for (operand, value) in node.inputs().enumerate() {
-            if value.storage == id {
-                uses.push(WeightUse { node, operand });
-            }
-        }
-    }
+    let uses = WeightUse::all(graph).remove(&id).unwrap_or_default();
     backend.prepare(&graph.storages()[id.index()], bytes, &uses)
 }
 
