@@ -11,8 +11,7 @@ use crate::device::{DeviceId, Devices};
 use crate::place::{Homes, Inputs, PlaceError, Policy, layer_of};
 use crate::schedule::memory::{grow_arena, staging_bytes};
 
-/// How often homes are chosen again. The reserved bytes only grow, and nearly always suffice in the
-/// second round.
+/// The most rounds of choosing homes. Reserved bytes only grow; two rounds nearly always suffice.
 const ROUNDS: usize = 8;
 
 /// The weights and states that share a home.

@@ -264,7 +264,8 @@ impl<'t> Costs<'t> {
         time
     }
 
-    /// The part of the time that depends on where a unit is. `devices` are the units' devices.
+    /// The time that changes when a unit moves: its nodes, its copies and the launches at its
+    /// boundaries. `devices` are the units' devices.
     pub(crate) fn around(&self, unit: usize, devices: &[DeviceId]) -> f64 {
         let own = devices.get(unit).map_or(0.0, |&d| self.compute(unit, d));
         let flows = self.flows_of.get(unit).into_iter().flatten();

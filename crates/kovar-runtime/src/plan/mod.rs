@@ -136,8 +136,8 @@ impl Plan {
         }
     }
 
-    /// Queues a run: whole if it is observed or if no run has to wait for bytes, else as far as
-    /// possible without waiting.
+    /// Queues a run: all of it if it is observed or nothing has to cross between devices, otherwise up
+    /// to its first wait.
     fn queue(
         &self,
         state: &mut RunState,

@@ -174,7 +174,7 @@ fn for_each_block(value: &Value, mut visit: impl FnMut(usize, usize) -> Option<(
     let (len, unit) = (value.dtype.block_len(), value.dtype.block_bytes());
     let (dims, strides) = (value.dims(), value.layout.strides());
     let rank = dims.rank();
-    // By dimension. Rows of blocks are contiguous, so the last one actions by whole blocks.
+    // By dimension. Elements of a block are contiguous, so the last dimension advances by whole blocks.
     let mut index = [0usize; kovar_core::MAX_RANK];
     loop {
         let at: usize = (0..rank).map(|d| index[d] * strides[d]).sum();

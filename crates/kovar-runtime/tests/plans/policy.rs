@@ -60,7 +60,7 @@ fn placed(
 }
 
 #[test]
-fn time_decides_unless_a_kind_of_device_is_favoured() {
+fn time_decides_unless_a_kind_of_device_is_preferred() {
     let graph = products(4);
     assert_eq!(placed(&graph, pair(), |_| {}), [1, 1, 1]);
     assert_eq!(
@@ -80,7 +80,7 @@ fn time_decides_unless_a_kind_of_device_is_favoured() {
 }
 
 #[test]
-fn a_favoured_device_does_only_what_it_supports() {
+fn a_preferred_device_does_only_what_it_supports() {
     let mut devices = pair();
     devices[1] = SimulatedOptions {
         kind: DeviceKind::Gpu,
