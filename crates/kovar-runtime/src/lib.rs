@@ -11,7 +11,7 @@
 //! | `bytes`, `device`, `rates` | sets of byte ranges; devices of a session; how fast devices are |
 //! | `place` | liveness, alias classes, and the device that owns each storage |
 //! | `schedule` | segments, copies between devices, fused groups, offsets in memory |
-//! | `check` | verifies a schedule against the graph, independently of the passes |
+//! | `check` | verifies a schedule against the graph: follows every byte through it |
 //! | `passes` | runs all of these; chooses the homes of weights and states |
 //! | `run` | queues the actions of a run on the devices |
 //! | `session` | devices, weights, states and activation memory |
