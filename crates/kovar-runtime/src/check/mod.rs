@@ -1,4 +1,4 @@
-//! Verifies a schedule against its graph, independently of the passes that made it.
+//! Verifies a schedule against its graph: structure, memory, and every byte that is read.
 
 mod flow;
 mod structure;
