@@ -50,9 +50,10 @@ fn pair(u: &mut Unstructured) -> Result<[usize; 2]> {
 }
 
 fn dtype(u: &mut Unstructured) -> Result<DType> {
-    match u.ratio(2, 3)? {
-        true => Ok(DType::F32),
-        false => Ok(*u.choose(&DType::ALL)?),
+    if u.ratio(2, 3)? {
+        Ok(DType::F32)
+    } else {
+        Ok(*u.choose(&DType::ALL)?)
     }
 }
 
@@ -65,9 +66,10 @@ fn pairing(u: &mut Unstructured) -> Result<Pairing> {
 }
 
 fn scalar(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Option<ScalarId>> {
-    match scalars.is_empty() || u.arbitrary()? {
-        true => Ok(None),
-        false => Ok(Some(*u.choose(scalars)?)),
+    if scalars.is_empty() || u.arbitrary()? {
+        Ok(None)
+    } else {
+        Ok(Some(*u.choose(scalars)?))
     }
 }
 
@@ -102,10 +104,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
         1 => Op::Argmax(Argmax),
         2 => Op::Argsort(Argsort {
             order: *u.choose(&[SortOrder::Ascending, SortOrder::Descending])?,
-            k: match u.arbitrary()? {
-                true => Some(size(u)?),
-                false => None,
-            },
+            k: if u.arbitrary()? { Some(size(u)?) } else { None },
         }),
         3 | 4 => Op::Attention(Attention {
             scale: u.arbitrary()?,

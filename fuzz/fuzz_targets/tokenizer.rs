@@ -145,7 +145,7 @@ fuzz_target!(|case: Case| {
     let decoded = tokenizer.decode(&ids, options).unwrap();
     let changes_text = match case.kind {
         Kind::Bpe | Kind::World => false,
-        // A space comes back behind each special token.
+        // A space is added after each special token.
         Kind::Spm => case.add_space_prefix != Some(false),
         Kind::Unigram => {
             case.add_space_prefix == Some(true)
