@@ -366,12 +366,7 @@ fn prepare(
     let weight = graph.storage_of(w).unwrap();
     let mut encoded = vec![0; weight.bytes];
     quant::encode(weight.dtype, values, &mut encoded).unwrap();
-    let uses: Vec<WeightUse<'_>> = graph
-        .node_ids()
-        .filter_map(|id| graph.node(id))
-        .map(|node| WeightUse { node, operand: 0 })
-        .filter(|of| of.node.input(0).unwrap().storage == storage(graph, w))
-        .collect();
+    let uses = WeightUse::all(graph).remove(&storage(graph, w)).unwrap();
     let host = HostBytes::new(Arc::new(encoded));
     let buffer = backend.prepare(weight, &host, &uses).unwrap();
     memory.bind(storage(graph, w), Binding { buffer, offset: 0 });

@@ -170,11 +170,12 @@ fn bytes_of(graph: &Graph, id: StorageId) -> Vec<u8> {
 fn bind(backend: &CpuBackend, graph: &Graph) -> (MemoryMap, Vec<(StorageId, Buffer)>) {
     let mut memory = MemoryMap::new();
     let mut buffers = Vec::new();
+    let mut uses = WeightUse::all(graph);
     for id in graph.storage_ids() {
         let storage = &graph.storages()[id.index()];
         let bytes = bytes_of(graph, id);
         let buffer = if storage.kind == StorageKind::Weight {
-            let uses = WeightUse::all(graph).remove(&id).unwrap_or_default();
+            let uses = uses.remove(&id).unwrap_or_default();
             let host = HostBytes::new(Arc::new(bytes));
             backend.prepare(storage, &host, &uses).unwrap()
         } else {

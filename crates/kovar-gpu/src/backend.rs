@@ -192,7 +192,7 @@ impl GpuState {
 
     /// The error for a storage without memory that a kernel can use.
     pub(crate) fn unbound(&self, graph: &Graph, storage: StorageId) -> DeviceError {
-        let storage = graph.storages().get(storage.index());
+        let storage = graph.storage(storage);
         DeviceError::Unbound {
             device: self.info.id.clone(),
             storage: storage

@@ -117,11 +117,7 @@ impl GpuKernel {
     fn program(&self, memory: &MemoryMap) -> Result<GpuProgram, DeviceError> {
         let (shared, segment) = (&self.shared, self.segment.get());
         let bound = self.resolve(memory)?;
-        for node in segment
-            .nodes
-            .iter()
-            .filter_map(|&id| segment.graph.node(id))
-        {
+        for node in segment.graph.nodes_of(segment.nodes) {
             memory.check_apart(node, node.inputs(), &shared.info.id)?;
             for value in node.writes() {
                 let bound = bound.get(&value.storage);
@@ -267,7 +263,7 @@ impl Plan {
         let resolver = Resolver { shared, skew };
         let mut dispatches = Vec::new();
         let mut kernels = Vec::new();
-        for node in segment.nodes.iter().filter_map(|&id| graph.node(id)) {
+        for node in graph.nodes_of(segment.nodes) {
             let planned = ops::plan(&resolver, node)?;
             kernels.push(
                 planned
@@ -372,7 +368,7 @@ fn read_only(kernel: &kernel::Kernel, shares: impl Fn(usize, usize) -> bool) -> 
 /// storages share the memory of a run.
 fn may_share(graph: &Graph, bases: [Option<Base>; 2]) -> bool {
     let in_arena = |base: &Option<Base>| match base {
-        Some(Base::Storage(id)) => graph.storages().get(id.index()).is_some_and(|storage| {
+        Some(Base::Storage(id)) => graph.storage(*id).is_some_and(|storage| {
             !matches!(storage.kind, StorageKind::Weight | StorageKind::State)
         }),
         _ => false,

@@ -131,10 +131,8 @@ impl Plan {
 fn report(forecast: &ModelForecast, device_ids: &[String]) -> Report {
     let ModelForecast { graph, plan, .. } = forecast;
     let schedule = &plan.schedule;
-    let bytes = |storage: kovar::StorageId| {
-        let storage = graph.storages().get(storage.index());
-        storage.map_or(0, |storage| storage.bytes)
-    };
+    let bytes =
+        |storage: kovar::StorageId| graph.storage(storage).map_or(0, |storage| storage.bytes);
     let held = forecast.held.iter().zip(&plan.memory);
     let bounds = forecast.arena_lower_bounds.iter().zip(&forecast.programs);
     let held = held.zip(bounds).enumerate();

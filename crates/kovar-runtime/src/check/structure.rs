@@ -114,11 +114,12 @@ pub fn check_memory(
 ) -> Result<(), Violation> {
     let mut placed = Vec::new();
     for replica in &schedule.replicas {
-        let storage = graph.storage(replica.storage);
-        let in_arena = lies_in_arena(graph, placement, replica);
-        let Some(storage) = storage.filter(|_| in_arena) else {
+        let Some(storage) = graph.storage(replica.storage) else {
             continue;
         };
+        if !lies_in_arena(graph, placement, replica) {
+            continue;
+        }
         let arena = memory.arenas().get(replica.device.index());
         let slot = memory.slot(replica.storage, replica.device);
         let slot = slot.filter(|slot| {

@@ -267,7 +267,8 @@ struct Job<'b> {
 
 impl<'b> Job<'b> {
     fn new(backend: &'b dyn Backend, graph: &Graph) -> Result<Self, DeviceError> {
-        let (mut memory, uses) = (MemoryMap::new(), WeightUse::all(graph));
+        let uses = WeightUse::all(graph);
+        let mut memory = MemoryMap::new();
         for (id, storage) in graph.storage_ids().zip(graph.storages()) {
             let buffer = match storage.kind {
                 StorageKind::Weight => {

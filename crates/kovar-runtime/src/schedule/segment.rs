@@ -130,10 +130,9 @@ impl Schedule {
             );
         }
         if !self.uploads.is_empty() {
-            let storages = self
-                .uploads
-                .iter()
-                .filter_map(|upload| Some((upload, graph.storage(upload.weight)?)));
+            let uploads = self.uploads.iter();
+            let storages =
+                uploads.filter_map(|upload| Some((upload, graph.storage(upload.weight)?)));
             let bytes: usize = storages.clone().map(|(_, storage)| storage.bytes).sum();
             let uploads = self.uploads.len();
             let _ = writeln!(text, "uploads: {uploads}, {}", plural(bytes, "byte"));

@@ -179,8 +179,7 @@ impl Backend for SimulatedDevice {
 
     fn compile(&self, segment: Segment<'_>) -> Result<Arc<dyn Kernel>, DeviceError> {
         self.device.faults.call(Call::Compile)?;
-        let nodes = segment.nodes.iter();
-        let nodes = nodes.filter_map(|&id| segment.graph.node(id));
+        let nodes = segment.graph.nodes_of(segment.nodes);
         let groups = segment.groups.iter().map(|group| segment.group(group));
         let mut supports = nodes
             .map(|node| self.supports(node))

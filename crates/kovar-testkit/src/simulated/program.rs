@@ -87,7 +87,7 @@ impl SimulatedProgram {
 
     fn nodes(&self) -> impl Iterator<Item = NodeRef<'_>> {
         let Segment { graph, nodes, .. } = self.segment();
-        nodes.iter().filter_map(|&id| graph.node(id))
+        graph.nodes_of(nodes)
     }
 
     /// The memory of a value's storage, and the storage's first byte in it.
