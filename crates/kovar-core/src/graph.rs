@@ -122,6 +122,25 @@ impl Value {
         self.layout.offset() / self.dtype.block_len() * self.dtype.block_bytes()
     }
 
+    /// The offset in bytes of each block (each element of a plain dtype) in the storage, row by row.
+    pub fn block_offsets(&self) -> Vec<usize> {
+        let (len, bytes) = (self.dtype.block_len(), self.dtype.block_bytes());
+        let (dims, strides) = (self.dims(), self.layout.strides());
+        let mut positions = vec![self.layout.offset()];
+        for at in 0..dims.rank() {
+            let of_block = if at + 1 == dims.rank() { len } else { 1 };
+            let (n, stride) = (dims[at] / of_block, strides[at] * of_block);
+            positions = positions
+                .iter()
+                .flat_map(|position| (0..n).map(move |i| position + i * stride))
+                .collect();
+        }
+        positions
+            .into_iter()
+            .map(|position| position / len * bytes)
+            .collect()
+    }
+
     /// Whether both lie on one storage and their byte spans overlap.
     pub fn overlaps(&self, other: &Value) -> bool {
         let (a, b) = (self.byte_span(), other.byte_span());

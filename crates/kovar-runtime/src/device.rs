@@ -79,8 +79,8 @@ pub(crate) trait Devices {
     /// The devices with their positions.
     fn numbered(&self) -> impl Iterator<Item = (DeviceId, &dyn Backend)>;
 
-    /// The device at a position.
-    fn at(&self, device: DeviceId) -> Option<&dyn Backend>;
+    /// The device at a position that the session has.
+    fn at(&self, device: DeviceId) -> &dyn Backend;
 
     /// The id of the device at a position, for text.
     fn name(&self, device: DeviceId) -> &str;
@@ -91,11 +91,11 @@ impl Devices for [Arc<dyn Backend>] {
         DeviceId::all(self.len()).zip(self.iter().map(AsRef::as_ref))
     }
 
-    fn at(&self, device: DeviceId) -> Option<&dyn Backend> {
-        self.get(device.index()).map(AsRef::as_ref)
+    fn at(&self, device: DeviceId) -> &dyn Backend {
+        self[device.index()].as_ref()
     }
 
     fn name(&self, device: DeviceId) -> &str {
-        self.at(device).map_or("?", |device| &device.info().id)
+        &self.at(device).info().id
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `bytes`, `device`, `rates` | sets of byte ranges; devices of a session; how fast devices are |
-//! | `place` | liveness, alias classes, and the device that owns each storage |
+//! | `intervals`, `device`, `rates` | sets of bytes; devices of a session; how fast devices are |
+//! | `place` | needed nodes, alias classes, and the device that owns each storage |
 //! | `schedule` | segments, copies between devices, fused groups, offsets in memory |
 //! | `check` | verifies a schedule against the graph: follows every byte through it |
 //! | `passes` | runs all of these; chooses the homes of weights and states |
@@ -19,9 +19,9 @@
 
 #![forbid(unsafe_code)]
 
-mod bytes;
 mod check;
 mod device;
+mod intervals;
 mod passes;
 mod place;
 mod plan;
@@ -36,14 +36,14 @@ pub use device::{DeviceId, DeviceSet};
 pub use passes::{place_layers, place_states};
 pub use place::{
     Homes, Pattern, Pin, PinConflict, PlaceError, Policy, Preference, Refusal, Refusals,
-    RejectedPin, Thresholds, layer_of,
+    RejectedPin, Thresholds, UnknownDevice, layer_of,
 };
 pub use plan::{
     CompileError, Forecast, Forecaster, FusedIn, HostSlice, NodeKernel, NodeReport,
-    ObservedSegment, Observer, Outputs, OverBudget, PlacementReason, Plan, PlanMemory, RunError,
-    compile, forecast,
+    ObservedSegment, Observer, Outputs, PlacementReason, Plan, PlanMemory, RunError, compile,
+    forecast,
 };
 pub use rates::{DeviceRates, LinkRates, MeasureError, Rates, measure};
 pub use schedule::{Action, Copy, Lifetime, Limit, Replica, Schedule, Segment, Upload};
-pub use session::{DeviceUsage, Session, SessionError, StateInfo, WeightInfo};
+pub use session::{DeviceUsage, OverBudget, Session, SessionError, StateInfo};
 pub use violation::Violation;

@@ -7,7 +7,7 @@ use std::ops::Range;
 #[non_exhaustive]
 pub enum Violation {
     /// A node that runs on another device than the one that owns what it writes.
-    #[error("node {node} runs on device {runs_on} and writes `{storage}` of device {owner:?}")]
+    #[error("node {node} runs on device {runs_on} and writes `{storage}` of device {owner}")]
     WritesForeign {
         /// The node's index.
         node: usize,
@@ -16,7 +16,7 @@ pub enum Violation {
         /// The storage's name.
         storage: String,
         /// The position of the storage's owner.
-        owner: Option<usize>,
+        owner: usize,
     },
     /// A node that reads a storage that is not on its device.
     #[error("node {node} runs on device {runs_on} and reads `{storage}`, which is not there")]
@@ -79,12 +79,6 @@ pub enum Violation {
     NotRead {
         /// The copy's index.
         copy: usize,
-    },
-    /// A device that the session does not have.
-    #[error("the session has no device {device}")]
-    NoDevice {
-        /// The position of the device.
-        device: usize,
     },
     /// A storage without memory, or with less than it needs.
     #[error("`{storage}` has no memory of its size")]

@@ -26,4 +26,4 @@ pub mod suite;
 pub mod synthetic;
 mod tensor;
 
-pub use tensor::{Elements, TensorData, TensorError, read_value, unit_offsets, write_value};
+pub use tensor::{Elements, TensorData, TensorError, read_value, write_value};

@@ -4,7 +4,7 @@
 use kovar_core::quant::{ScaleField, scale_fields};
 use kovar_core::{DType, Value};
 
-use crate::tensor::{TensorData, TensorError, unit_offsets, write_units, write_value};
+use crate::tensor::{TensorData, TensorError, write_units, write_value};
 
 /// A generator of random numbers whose stream never changes (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl Fill {
 
 fn fill_blocks(value: &Value, random: &mut Random, storage: &mut [u8]) -> Result<(), TensorError> {
     let bytes = value.dtype.block_bytes();
-    for start in unit_offsets(value) {
+    for start in value.block_offsets() {
         let size = storage.len();
         let block = storage.get_mut(start..start + bytes);
         let block = block.ok_or(TensorError::OutOfStorage {

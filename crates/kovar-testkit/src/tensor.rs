@@ -182,35 +182,11 @@ impl TensorData {
     }
 }
 
-/// The first byte of each unit of a value in row-major order, from the start of its storage. A
-/// unit is an element of a plain dtype, or a block of a quantised one.
-pub fn unit_offsets(value: &Value) -> Vec<usize> {
-    let (len, bytes) = (value.dtype.block_len(), value.dtype.block_bytes());
-    let (dims, strides) = (value.dims(), value.layout.strides());
-    let mut positions = vec![value.layout.offset()];
-    for at in 0..dims.rank() {
-        let last = at + 1 == dims.rank();
-        let (size, stride) = if last {
-            (dims[at] / len, strides[at] * len)
-        } else {
-            (dims[at], strides[at])
-        };
-        positions = positions
-            .iter()
-            .flat_map(|position| (0..size).map(move |i| position + i * stride))
-            .collect();
-    }
-    positions
-        .into_iter()
-        .map(|position| position / len * bytes)
-        .collect()
-}
-
 /// The stored bytes of a value's units, row-major and without gaps.
 pub(crate) fn read_units(value: &Value, storage: &[u8]) -> Result<Vec<u8>, TensorError> {
     let unit = value.dtype.block_bytes();
     let mut packed = Vec::with_capacity(value.layout.elements() / value.dtype.block_len() * unit);
-    for start in unit_offsets(value) {
+    for start in value.block_offsets() {
         let bytes = storage.get(start..start + unit);
         packed.extend_from_slice(bytes.ok_or_else(|| outside(value, start + unit, storage))?);
     }
@@ -245,7 +221,7 @@ pub(crate) fn write_units(
     storage: &mut [u8],
 ) -> Result<(), TensorError> {
     let unit = value.dtype.block_bytes();
-    let offsets = unit_offsets(value);
+    let offsets = value.block_offsets();
     if offsets.len() * unit != packed.len() {
         return Err(TensorError::Count {
             dims: value.dims().to_vec(),

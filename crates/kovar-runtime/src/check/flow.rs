@@ -8,8 +8,8 @@ use kovar_core::backend::SegmentItem;
 use kovar_core::fusion::FusedNodes;
 use kovar_core::{Graph, NodeRef, StorageId, StorageKind, Value};
 
-use crate::bytes::Intervals;
 use crate::device::DeviceId;
+use crate::intervals::Intervals;
 use crate::place::liveness::{Liveness, writes_whole_span};
 use crate::place::placement::Placement;
 use crate::schedule::fusion::{backend_segment, is_same_window};
@@ -94,7 +94,7 @@ pub fn check_flow(
                 let marks = flow.found.entry(region).or_default();
                 let bytes = base + copy.bytes.start..base + copy.bytes.end;
                 if from {
-                    let parts = marks.within(bytes).into_iter();
+                    let parts = marks.within(bytes);
                     let parts =
                         parts.map(|(part, mark)| (part.start - base..part.end - base, mark));
                     read.insert(at, parts.collect());
@@ -139,28 +139,27 @@ pub fn check_flow(
 impl Flow<'_> {
     /// The buffer of a storage on a device, and the storage's offset there.
     fn place(&self, storage: StorageId, device: DeviceId) -> Result<(Region, usize), Violation> {
-        let kind = self.graph.storage(storage).map(|s| s.kind);
-        if kind == Some(StorageKind::State) && self.placement.home(storage) == Some(device) {
+        let found = &self.graph.storages()[storage.index()];
+        if found.kind == StorageKind::State && self.placement.home(storage) == device {
             return Ok((Region::State(storage), 0));
         }
         let slot = self.memory.slot(storage, device);
         let slot = slot.ok_or_else(|| Violation::NoMemory {
-            storage: self.name(storage),
+            storage: found.name.clone(),
         })?;
         Ok((Region::Chunk(device, slot.chunk), slot.offset))
     }
 
     fn name(&self, storage: StorageId) -> String {
-        let storage = self.graph.storage(storage);
-        storage.map_or_else(String::new, |storage| storage.name.clone())
+        self.graph.storages()[storage.index()].name.clone()
     }
 
     /// Inputs are written to all their replicas, states are at their homes.
     fn begin(&mut self, schedule: &Schedule) -> Result<(), Violation> {
         for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
             let before = !matches!(storage.kind, StorageKind::Temp | StorageKind::Output);
-            if before && let Some(expected) = self.expected.get_mut(id.index()) {
-                expected.set(0..storage.bytes, None);
+            if before {
+                self.expected[id.index()].set(0..storage.bytes, None);
             }
             if storage.kind == StorageKind::State {
                 let marks = self.found.entry(Region::State(id)).or_default();
@@ -168,8 +167,8 @@ impl Flow<'_> {
             }
         }
         for replica in &schedule.replicas {
-            let storage = self.graph.storage(replica.storage);
-            if storage.is_some_and(|storage| storage.kind == StorageKind::Input) {
+            let storage = &self.graph.storages()[replica.storage.index()];
+            if storage.kind == StorageKind::Input {
                 self.fill(replica.storage, replica.device)?;
             }
         }
@@ -178,7 +177,7 @@ impl Flow<'_> {
 
     /// The host writes a whole input or weight.
     fn fill(&mut self, id: StorageId, device: DeviceId) -> Result<(), Violation> {
-        let bytes = self.graph.storage(id).map_or(0, |s| s.bytes);
+        let bytes = self.graph.storages()[id.index()].bytes;
         let (region, base) = self.place(id, device)?;
         let marks = self.found.entry(region).or_default();
         marks.set(base..base + bytes, Mark::new(id, None));
@@ -287,8 +286,8 @@ impl Flow<'_> {
 
     /// Whether the bytes of a storage are followed; those of weights that stay on a device are not.
     fn is_in_memory(&self, storage: StorageId, device: DeviceId) -> bool {
-        let kind = self.graph.storage(storage).map(|s| s.kind);
-        kind != Some(StorageKind::Weight) || self.placement.is_streamed(storage, device)
+        let kind = self.graph.storages()[storage.index()].kind;
+        kind != StorageKind::Weight || self.placement.is_streamed(storage, device)
     }
 
     /// Verifies the bytes of an operand that a node reads.
@@ -322,9 +321,7 @@ impl Flow<'_> {
 
     /// Notes that the node at a position writes a value by program order.
     fn advance(&mut self, value: &Value, position: usize) {
-        if let Some(expected) = self.expected.get_mut(value.storage.index()) {
-            expected.set(value.byte_span(), Some(position));
-        }
+        self.expected[value.storage.index()].set(value.byte_span(), Some(position));
     }
 
     /// Notes that a kernel writes the value of the node at a position.
@@ -344,12 +341,10 @@ impl Flow<'_> {
         device: DeviceId,
     ) -> Result<(), Violation> {
         let (region, base) = self.place(storage, device)?;
-        let expected = self.expected.get(storage.index());
-        for (part, writer) in expected.map_or_else(Vec::new, |e| e.within(bytes)) {
-            let found = self.found.get(&region);
-            let found =
-                found.map_or_else(Vec::new, |f| f.within(base + part.start..base + part.end));
-            let right = found.iter().filter(|(_, mark)| {
+        for (part, writer) in self.expected[storage.index()].within(bytes) {
+            let found = self.found.get(&region).into_iter();
+            let found = found.flat_map(|f| f.within(base + part.start..base + part.end));
+            let right = found.filter(|(_, mark)| {
                 let limited = mark.limit.is_none() || mark.limit == limit;
                 limited && (mark.storage, mark.writer) == (storage, writer)
             });
@@ -367,12 +362,9 @@ impl Flow<'_> {
 
     fn end(&self) -> Result<(), Violation> {
         for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
-            let Some(home) = self.placement.home(id) else {
-                continue;
-            };
             let kept = matches!(storage.kind, StorageKind::State | StorageKind::Output);
             if kept && storage.bytes > 0 {
-                self.expect(None, (id, 0..storage.bytes, None), home)?;
+                self.expect(None, (id, 0..storage.bytes, None), self.placement.home(id))?;
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Support};
 use kovar_core::{Graph, NodeId, NodeRef, Value};
 
+use crate::device::Devices;
 use crate::place::liveness::Liveness;
 use crate::place::placement::Placement;
 use crate::schedule::Schedule;
@@ -35,23 +36,22 @@ pub fn check_segments(
             let name = |value: &Value| node.storage_of(value).name.clone();
             for value in node.writes() {
                 let owner = placement.owner(value.storage, position);
-                if owner != Some(runs_on) {
+                if owner != runs_on {
                     return Err(Violation::WritesForeign {
                         node: id.index(),
                         runs_on: runs_on.index(),
                         storage: name(value),
-                        owner: owner.map(|device| device.index()),
+                        owner: owner.index(),
                     });
                 }
             }
         }
         for (id, value) in accesses(graph, segment) {
             if !held.contains(&(value.storage, segment.device)) {
-                let storage = graph.storage(value.storage);
                 return Err(Violation::ReadsForeign {
                     node: id.index(),
                     runs_on: segment.device.index(),
-                    storage: storage.map_or_else(String::new, |storage| storage.name.clone()),
+                    storage: graph.storages()[value.storage.index()].name.clone(),
                 });
             }
         }
@@ -72,14 +72,14 @@ pub fn check_groups(
             let nodes = segment.nodes.get(group.nodes.clone()).unwrap_or_default();
             let nodes: Vec<NodeRef<'_>> = graph.nodes_of(nodes).collect();
             let fused = backend_segment(graph, segment).group(group);
-            let device = devices.get(segment.device.index());
+            let device = devices.at(segment.device);
             let reason = if group.nodes.start < free_from {
                 "some of which belong to another group"
             } else if !group.fusion.fits(&nodes) {
                 "which do not match its pattern"
             } else if group.kept.len() != nodes.len() || group.kept.last() != Some(&true) {
                 "and does not keep the result of the last one"
-            } else if device.is_none_or(|device| device.fuses(fused) != Support::Yes) {
+            } else if device.fuses(fused) != Support::Yes {
                 "for which its device has no kernel"
             } else {
                 free_from = group.nodes.end;
@@ -114,16 +114,14 @@ pub fn check_memory(
 ) -> Result<(), Violation> {
     let mut placed = Vec::new();
     for replica in &schedule.replicas {
-        let Some(storage) = graph.storage(replica.storage) else {
-            continue;
-        };
         if !lies_in_arena(graph, placement, replica) {
             continue;
         }
-        let arena = memory.arenas().get(replica.device.index());
+        let storage = &graph.storages()[replica.storage.index()];
+        let arena = &memory.arenas()[replica.device.index()];
         let slot = memory.slot(replica.storage, replica.device);
         let slot = slot.filter(|slot| {
-            let chunk = arena.and_then(|arena| arena.chunks.get(slot.chunk));
+            let chunk = arena.chunks.get(slot.chunk);
             let end = slot.offset.checked_add(slot.bytes);
             slot.bytes >= storage.bytes && end.is_some_and(|end| chunk.is_some_and(|c| end <= *c))
         });

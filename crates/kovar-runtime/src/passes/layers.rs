@@ -52,6 +52,7 @@ pub fn place_layers(
     homes: Homes,
     policy: &Policy,
 ) -> Result<Homes, PlaceError> {
+    homes.check(devices.len())?;
     let Some(first) = graphs.first().filter(|_| homes.has_budgets()) else {
         return Ok(homes);
     };
@@ -75,14 +76,11 @@ pub fn place_layers(
                 enough &= before == reserved.arena;
             }
             for weight in passes.weight_uses(graph) {
-                let (at, storage) = (weight.device.index(), weight.storage);
-                let (Some(reserved), Some(backend)) = (reserved.get_mut(at), devices.get(at))
-                else {
-                    continue;
-                };
-                if chosen.of(storage) != weight.device {
-                    let bytes = backend.prepared_bytes(storage, &weight.uses);
-                    let known = reserved.replicas.insert(storage.name.clone(), bytes);
+                let (device, storage) = (weight.device, weight.storage);
+                if chosen.of(storage) != device {
+                    let bytes = devices.at(device).prepared_bytes(storage, &weight.uses);
+                    let replicas = &mut reserved[device.index()].replicas;
+                    let known = replicas.insert(storage.name.clone(), bytes);
                     enough &= known.is_some();
                 }
             }
@@ -103,29 +101,27 @@ fn fill(
 ) -> Homes {
     let mut room: Vec<Option<u64>> = DeviceId::all(devices.len())
         .map(|device| {
-            let taken = reserved.get(device.index()).map_or(0, Reserved::bytes);
+            let taken = reserved[device.index()].bytes();
             let budget = homes.budget_of(device)?.saturating_sub(taken);
-            Some(budget.saturating_sub(staging_bytes(devices.at(device)?)))
+            Some(budget.saturating_sub(staging_bytes(devices.at(device))))
         })
         .collect();
     let (uses, rules) = (WeightUse::all(graph), homes.clone());
-    let bytes_on = |id: StorageId, backend: &Arc<dyn Backend>| -> u64 {
+    let bytes_on = |id: StorageId, backend: &dyn Backend| -> u64 {
         let uses = uses.get(&id).map_or(&[][..], Vec::as_slice);
-        graph.storage(id).map_or(0, |storage| match storage.kind {
+        let storage = &graph.storages()[id.index()];
+        match storage.kind {
             StorageKind::Weight if rules.is_streamed(storage) => 0,
             StorageKind::Weight => backend.prepared_bytes(storage, uses) as u64,
             _ => storage.bytes.max(1) as u64,
-        })
+        }
     };
     let mut groups: Vec<Group<'_>> = Vec::new();
     for id in in_order_of_use(graph) {
-        let Some(storage) = graph.storage(id) else {
-            continue;
-        };
+        let storage = &graph.storages()[id.index()];
         if let Some(pin) = homes.pin_of(storage) {
-            let at = pin.device.index();
-            if let (Some(Some(room)), Some(backend)) = (room.get_mut(at), devices.get(at)) {
-                *room = room.saturating_sub(bytes_on(id, backend));
+            if let Some(room) = &mut room[pin.device.index()] {
+                *room = room.saturating_sub(bytes_on(id, devices.at(pin.device)));
             }
             continue;
         }
@@ -141,28 +137,26 @@ fn fill(
     }
     let mut first = 0;
     for group in groups {
-        let size = |backend: &Arc<dyn Backend>| -> u64 {
-            group.members.iter().map(|&id| bytes_on(id, backend)).sum()
+        let size = |device: DeviceId| -> u64 {
+            let sizes = group.members.iter();
+            sizes.map(|&id| bytes_on(id, devices.at(device))).sum()
         };
         let from = if group.layer.is_some() { first } else { 0 };
-        let candidates = DeviceId::all(devices.len()).zip(devices).skip(from);
-        let mut fitting = candidates.filter(|(device, backend)| {
-            let room = room.get(device.index()).copied().flatten();
-            room.is_none_or(|room| size(backend) <= room)
-        });
-        let Some((device, backend)) = fitting.next() else {
+        let mut candidates = DeviceId::all(devices.len()).skip(from);
+        let fits =
+            |device: &DeviceId| room[device.index()].is_none_or(|room| size(*device) <= room);
+        let Some(device) = candidates.find(fits) else {
             continue;
         };
         if group.layer.is_some() {
             first = device.index();
         }
-        if let Some(Some(room)) = room.get_mut(device.index()) {
-            *room -= size(backend);
+        if let Some(room) = &mut room[device.index()] {
+            *room -= size(device);
         }
         for id in group.members {
-            if let Some(storage) = graph.storage(id) {
-                homes.choose(storage.kind, &storage.name, device);
-            }
+            let storage = &graph.storages()[id.index()];
+            homes.choose(storage.kind, &storage.name, device);
         }
     }
     homes
@@ -179,9 +173,7 @@ fn in_order_of_use(graph: &Graph) -> Vec<StorageId> {
         accessed.filter(|(_, kind)| matches!(kind, StorageKind::Weight | StorageKind::State));
     let mut order = Vec::new();
     for (id, _) in kept {
-        if let Some(seen) = seen.get_mut(id.index())
-            && !std::mem::replace(seen, true)
-        {
+        if !std::mem::replace(&mut seen[id.index()], true) {
             order.push(id);
         }
     }

@@ -5,9 +5,10 @@ mod states;
 #[cfg(test)]
 mod tests;
 
-use kovar_core::Graph;
+use kovar_core::{Graph, Storage, StorageKind};
 
 use crate::check;
+use crate::device::DeviceId;
 use crate::place::classes::{Classes, classify};
 use crate::place::liveness::{self, Liveness};
 use crate::place::placement::{Placement, place};
@@ -76,5 +77,28 @@ impl Passes {
     /// The weights that each device keeps for its segments, in the order of their first use.
     pub(crate) fn weight_uses<'g>(&self, graph: &'g Graph) -> Vec<WeightUses<'g>> {
         weight_uses(graph, &self.placement, &self.schedule)
+    }
+
+    /// The storages of a kind that are on a device after a run.
+    pub(crate) fn kept_on<'g>(
+        &self,
+        graph: &'g Graph,
+        kind: StorageKind,
+        device: DeviceId,
+    ) -> impl Iterator<Item = &'g Storage> {
+        let storages = graph.storage_ids().zip(graph.storages());
+        let kept =
+            storages.filter(move |(id, s)| s.kind == kind && self.placement.home(*id) == device);
+        kept.map(|(_, storage)| storage)
+    }
+
+    /// The states that have their homes on a device, with their sizes in bytes.
+    pub(crate) fn states_on<'g>(
+        &self,
+        graph: &'g Graph,
+        device: DeviceId,
+    ) -> impl Iterator<Item = (&'g str, usize)> {
+        let states = self.kept_on(graph, StorageKind::State, device);
+        states.map(|storage| (storage.name.as_str(), storage.bytes.max(1)))
     }
 }

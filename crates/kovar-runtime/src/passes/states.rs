@@ -21,6 +21,7 @@ pub fn place_states(
     mut homes: Homes,
     policy: &Policy,
 ) -> Result<Homes, PlaceError> {
+    homes.check(devices.len())?;
     if devices.len() < 2 {
         return Ok(homes);
     }
@@ -51,7 +52,7 @@ fn only_reader(graph: &Graph, passes: &Passes, storage: StorageId) -> Option<Dev
         if !node.inputs().any(|value| value.storage == storage) {
             continue;
         }
-        let device = passes.placement.owner(node.output().storage, position)?;
+        let device = passes.placement.owner(node.output().storage, position);
         if only.is_some_and(|only| only != device) {
             return None;
         }

@@ -78,8 +78,8 @@ impl Classes {
     }
 
     /// The index of the unit of the node at a position.
-    pub fn unit_at(&self, position: usize) -> Option<usize> {
-        self.unit_at.get(position).copied()
+    pub fn unit_at(&self, position: usize) -> usize {
+        self.unit_at[position]
     }
 
     /// One line for each unit with the storages of its class, its nodes by position, and the
@@ -115,9 +115,7 @@ pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classe
         let output = root(&mut parents, node.output().storage.index());
         for updated in node.updates() {
             let updated = root(&mut parents, updated.storage.index());
-            if let Some(parent) = parents.get_mut(updated) {
-                *parent = output;
-            }
+            parents[updated] = output;
         }
     }
     let of_storage: Vec<usize> = (0..parents.len()).map(|i| root(&mut parents, i)).collect();
@@ -135,16 +133,15 @@ pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classe
                 refusals: Refusals(refusals),
             });
         }
-        let class = of_storage.get(node.output().storage.index());
-        let class = class.copied().unwrap_or_default();
-        let last = open.get(class).copied().flatten();
-        let at = match last.and_then(|at| Some((at, units.get_mut(at)?))) {
-            Some((at, unit)) if !unit.devices.and(supporting).is_empty() => {
-                unit.devices = unit.devices.and(supporting);
-                unit.positions.push(position);
+        let class = of_storage[node.output().storage.index()];
+        let common = |at: usize| units[at].devices.and(supporting);
+        let at = match open[class].filter(|&at| !common(at).is_empty()) {
+            Some(at) => {
+                units[at].devices = common(at);
+                units[at].positions.push(position);
                 at
             }
-            _ => {
+            None => {
                 units.push(Unit {
                     class,
                     positions: vec![position],
@@ -153,9 +150,7 @@ pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classe
                 units.len() - 1
             }
         };
-        if let Some(open) = open.get_mut(class) {
-            *open = Some(at);
-        }
+        open[class] = Some(at);
         unit_at.push(at);
     }
     Ok(Classes {
@@ -167,12 +162,9 @@ pub(crate) fn classify(inputs: Inputs<'_>, liveness: &Liveness) -> Result<Classe
 
 /// The representative of a class, with the path to it halved.
 fn root(parents: &mut [usize], mut at: usize) -> usize {
-    while let Some(&parent) = parents.get(at).filter(|&&parent| parent != at) {
-        let grandparent = parents.get(parent).copied().unwrap_or(parent);
-        if let Some(slot) = parents.get_mut(at) {
-            *slot = grandparent;
-        }
-        at = parent;
+    while parents[at] != at {
+        parents[at] = parents[parents[at]];
+        at = parents[at];
     }
     at
 }

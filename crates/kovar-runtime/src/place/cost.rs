@@ -1,7 +1,7 @@
 //! The estimated time of a placement: the nodes on their devices, the copies between devices, and
 //! the launch of each segment.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use kovar_core::{StorageId, StorageKind};
 
@@ -19,20 +19,21 @@ enum End {
     Host,
 }
 
-/// A version of a storage: where it is made, and where it is read.
+/// What crosses between devices.
+#[derive(Clone, Copy, Debug)]
+enum Crossing {
+    /// A version of a storage, by its size in bytes.
+    Bytes(usize),
+    /// Program order, this many times; a segment begins each time.
+    Launches(usize),
+}
+
+/// What crosses from one place to others if they are on other devices.
 #[derive(Debug)]
 struct Flow {
     from: End,
     to: Vec<End>,
-    bytes: usize,
-}
-
-/// Two units with consecutive nodes in program order. If they are on different devices, a segment
-/// begins there.
-#[derive(Debug)]
-struct Boundary {
-    units: [usize; 2],
-    count: usize,
+    crossing: Crossing,
 }
 
 /// The costs from which the time of a placement is computed.
@@ -45,9 +46,6 @@ pub(crate) struct Costs<'t> {
     flows: Vec<Flow>,
     /// By unit, the flows that it takes part in.
     flows_of: Vec<Vec<usize>>,
-    boundaries: Vec<Boundary>,
-    /// By unit, the boundaries that it is at.
-    boundaries_of: Vec<Vec<usize>>,
 }
 
 impl<'t> Costs<'t> {
@@ -64,8 +62,6 @@ impl<'t> Costs<'t> {
             compute: vec![f64::INFINITY; n_units * n_devices],
             flows: Vec::new(),
             flows_of: vec![Vec::new(); n_units],
-            boundaries: Vec::new(),
-            boundaries_of: vec![Vec::new(); n_units],
         };
         costs.add_compute(inputs, liveness, classes);
         costs.add_flows(inputs, liveness, classes);
@@ -73,44 +69,27 @@ impl<'t> Costs<'t> {
     }
 
     /// Adds the cost of launches.
-    pub(crate) fn add_boundaries(&mut self, liveness: &Liveness, classes: &Classes) {
-        let mut known: HashMap<[usize; 2], usize> = HashMap::new();
-        let units = (0..liveness.nodes().len()).filter_map(|position| classes.unit_at(position));
-        let units: Vec<usize> = units.collect();
-        for pair in units.windows(2) {
-            let &[before, after] = pair else { continue };
-            if before == after {
-                continue;
+    pub(crate) fn add_launches(&mut self, liveness: &Liveness, classes: &Classes) {
+        let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for position in 1..liveness.nodes().len() {
+            let (before, after) = (classes.unit_at(position - 1), classes.unit_at(position));
+            if before != after {
+                *counts.entry((before, after)).or_default() += 1;
             }
-            let units = [before, after];
-            let at = *known.entry(units).or_insert_with(|| {
-                let at = self.boundaries.len();
-                self.boundaries.push(Boundary { units, count: 0 });
-                for unit in units {
-                    if let Some(boundaries) = self.boundaries_of.get_mut(unit) {
-                        boundaries.push(at);
-                    }
-                }
-                at
-            });
-            if let Some(boundary) = self.boundaries.get_mut(at) {
-                boundary.count += 1;
-            }
+        }
+        for ((before, after), count) in counts {
+            let at = self.open(End::Unit(before), Crossing::Launches(count));
+            self.need(at, End::Unit(after), 0);
         }
     }
 
     /// Adds the time of the nodes of each unit, and of the upload of weights with other homes.
     fn add_compute(&mut self, inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) {
         let (homes, n_devices) = (inputs.homes, self.n_devices.max(1));
-        for (unit, times) in classes
-            .units()
-            .iter()
-            .zip(self.compute.chunks_mut(n_devices))
-        {
+        let units = classes.units().iter();
+        for (unit, times) in units.zip(self.compute.chunks_mut(n_devices)) {
             for device in unit.devices.iter() {
-                if let Some(time) = times.get_mut(device.index()) {
-                    *time = 0.0;
-                }
+                times[device.index()] = 0.0;
             }
             for (_, node) in unit.nodes(inputs.graph, liveness) {
                 for (time, (device, backend)) in times.iter_mut().zip(inputs.devices.numbered()) {
@@ -137,9 +116,7 @@ impl<'t> Costs<'t> {
         // By storage, the flow of its current version.
         let mut current: Vec<Option<usize>> = vec![None; graph.storages().len()];
         for (position, _, node) in liveness.in_order(graph) {
-            let Some(unit) = classes.unit_at(position) else {
-                continue;
-            };
+            let unit = classes.unit_at(position);
             for input in node.inputs() {
                 let kept = input.byte_span().len();
                 self.read(inputs, &mut current, input.storage, unit, kept);
@@ -149,13 +126,9 @@ impl<'t> Costs<'t> {
                     let kept = value.byte_span().len();
                     self.read(inputs, &mut current, value.storage, unit, kept);
                 }
-                let Some(slot) = current.get_mut(value.storage.index()) else {
-                    continue;
-                };
-                let from = End::Unit(unit);
-                let flow = slot.and_then(|at| self.flows.get(at));
-                if flow.is_none_or(|flow| flow.from != from) {
-                    *slot = Some(self.open(from));
+                let (slot, from) = (&mut current[value.storage.index()], End::Unit(unit));
+                if slot.is_none_or(|at| self.flows[at].from != from) {
+                    *slot = Some(self.open(from, Crossing::Bytes(0)));
                 }
             }
         }
@@ -170,18 +143,14 @@ impl<'t> Costs<'t> {
     }
 
     /// Adds a flow and returns its index.
-    fn open(&mut self, from: End) -> usize {
-        if let End::Unit(unit) = from
-            && let Some(flows) = self.flows_of.get_mut(unit)
-        {
-            flows.push(self.flows.len());
+    fn open(&mut self, from: End, crossing: Crossing) -> usize {
+        let at = self.flows.len();
+        if let End::Unit(unit) = from {
+            self.flows_of[unit].push(at);
         }
-        self.flows.push(Flow {
-            from,
-            to: Vec::new(),
-            bytes: 0,
-        });
-        self.flows.len() - 1
+        let to = Vec::new();
+        self.flows.push(Flow { from, to, crossing });
+        at
     }
 
     fn read(
@@ -192,10 +161,10 @@ impl<'t> Costs<'t> {
         unit: usize,
         bytes: usize,
     ) {
-        let storage = inputs.graph.storage(id);
-        let Some((storage, slot)) = storage.zip(current.get_mut(id.index())) else {
-            return;
-        };
+        let (storage, slot) = (
+            &inputs.graph.storages()[id.index()],
+            &mut current[id.index()],
+        );
         let from = match storage.kind {
             StorageKind::Weight => return,
             StorageKind::Input => End::Host,
@@ -204,51 +173,40 @@ impl<'t> Costs<'t> {
             StorageKind::Temp | StorageKind::Output if slot.is_none() => return,
             StorageKind::Temp | StorageKind::Output => End::Unit(unit),
         };
-        let at = *slot.get_or_insert_with(|| self.open(from));
+        let at = *slot.get_or_insert_with(|| self.open(from, Crossing::Bytes(0)));
         self.need(at, End::Unit(unit), bytes);
     }
 
     fn need(&mut self, at: usize, end: End, bytes: usize) {
-        let Some(flow) = self.flows.get_mut(at) else {
-            return;
-        };
+        let flow = &mut self.flows[at];
         if flow.from == end {
             return;
         }
-        flow.bytes = flow.bytes.max(bytes);
+        if let Crossing::Bytes(most) = &mut flow.crossing {
+            *most = bytes.max(*most);
+        }
         if flow.to.contains(&end) {
             return;
         }
         flow.to.push(end);
-        if let End::Unit(unit) = end
-            && let Some(flows) = self.flows_of.get_mut(unit)
-        {
-            flows.push(at);
+        if let End::Unit(unit) = end {
+            self.flows_of[unit].push(at);
         }
     }
 
     /// The time of a unit's own nodes on a device, in nanoseconds.
     pub(crate) fn compute(&self, unit: usize, device: DeviceId) -> f64 {
-        let time = self.compute.get(unit * self.n_devices + device.index());
-        time.copied().unwrap_or(f64::INFINITY)
+        self.compute[unit * self.n_devices + device.index()]
     }
 
     /// The least time to continue on another device, in nanoseconds.
-    pub(crate) fn crossing(&self, from: DeviceId, to: DeviceId) -> f64 {
+    pub(crate) fn least_crossing(&self, from: DeviceId, to: DeviceId) -> f64 {
         self.times.copy(Some(from), to, 0) + self.times.launch(to)
-    }
-
-    fn boundary_time(&self, boundary: &Boundary, devices: &[DeviceId]) -> f64 {
-        let [before, after] = boundary.units.map(|unit| devices.get(unit).copied());
-        let launched = after.filter(|_| before != after);
-        launched.map_or(0.0, |device| {
-            boundary.count as f64 * self.times.launch(device)
-        })
     }
 
     fn flow_time(&self, flow: &Flow, devices: &[DeviceId]) -> f64 {
         let place = |end: End| match end {
-            End::Unit(unit) => devices.get(unit).copied(),
+            End::Unit(unit) => Some(devices[unit]),
             End::Device(device) => Some(device),
             End::Host => None,
         };
@@ -258,33 +216,30 @@ impl<'t> Costs<'t> {
         for to in flow.to.iter().filter_map(|&end| place(end)) {
             if Some(to) != from && !reached.contains(to) {
                 reached.insert(to);
-                time += self.times.copy(from, to, flow.bytes);
+                time += match flow.crossing {
+                    Crossing::Bytes(bytes) => self.times.copy(from, to, bytes),
+                    Crossing::Launches(count) => count as f64 * self.times.launch(to),
+                };
             }
         }
         time
     }
 
-    /// The time that changes when a unit moves: its nodes, its copies and the launches at its
-    /// boundaries. `devices` are the units' devices.
+    /// The time that changes when a unit moves: of its nodes, and of the flows that it takes part
+    /// in. `devices` are the units' devices.
     pub(crate) fn around(&self, unit: usize, devices: &[DeviceId]) -> f64 {
-        let own = devices.get(unit).map_or(0.0, |&d| self.compute(unit, d));
-        let flows = self.flows_of.get(unit).into_iter().flatten();
-        let flows = flows.filter_map(|&at| self.flows.get(at));
+        let flows = self.flows_of[unit].iter().map(|&at| &self.flows[at]);
         let flows = flows.map(|flow| self.flow_time(flow, devices));
-        let boundaries = self.boundaries_of.get(unit).into_iter().flatten();
-        let boundaries = boundaries.filter_map(|&at| self.boundaries.get(at));
-        let boundaries = boundaries.map(|boundary| self.boundary_time(boundary, devices));
-        own + flows.sum::<f64>() + boundaries.sum::<f64>()
+        self.compute(unit, devices[unit]) + flows.sum::<f64>()
     }
 
     /// The time of all units, in nanoseconds.
     pub(crate) fn total(&self, devices: &[DeviceId]) -> f64 {
         let units = devices.iter().enumerate();
-        let compute: f64 = units.map(|(unit, &d)| self.compute(unit, d)).sum();
+        let compute: f64 = units
+            .map(|(unit, &device)| self.compute(unit, device))
+            .sum();
         let flows = self.flows.iter();
-        let flows = flows.map(|flow| self.flow_time(flow, devices));
-        let boundaries = self.boundaries.iter();
-        let boundaries = boundaries.map(|boundary| self.boundary_time(boundary, devices));
-        compute + flows.sum::<f64>() + boundaries.sum::<f64>()
+        compute + flows.map(|flow| self.flow_time(flow, devices)).sum::<f64>()
     }
 }

@@ -4,7 +4,6 @@ use std::fmt;
 
 use kovar_core::backend::Reason;
 
-use super::pins::RejectedPin;
 use crate::violation::Violation;
 
 /// A device that cannot run a node.
@@ -28,6 +27,68 @@ impl fmt::Display for Refusals {
         }
         Ok(())
     }
+}
+
+/// A pin that could not be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{pattern}` pins `{storage}` to {wanted}, but {op} (node {node}) cannot run there: {cause}"
+)]
+pub struct RejectedPin {
+    /// The pin's pattern.
+    pub pattern: String,
+    /// The name of the storage that it matches.
+    pub storage: String,
+    /// The id of the device that it names.
+    pub wanted: String,
+    /// The operation of a node that has to run elsewhere.
+    pub op: &'static str,
+    /// The node's index.
+    pub node: usize,
+    /// Why.
+    pub cause: PinConflict,
+}
+
+/// Why a pin cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PinConflict {
+    /// The device does not support the node.
+    Unsupported(Reason),
+    /// The node writes a storage that another pin places on another device.
+    OtherPin {
+        /// The storage's name.
+        storage: String,
+        /// The other pin's pattern.
+        pattern: String,
+        /// The id of its device.
+        device: String,
+    },
+}
+
+impl fmt::Display for PinConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PinConflict::Unsupported(reason) => reason.fmt(f),
+            PinConflict::OtherPin {
+                storage,
+                pattern,
+                device,
+            } => write!(
+                f,
+                "it writes `{storage}`, which `{pattern}` places on {device}"
+            ),
+        }
+    }
+}
+
+/// Homes that name a device which the session does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a home, pin or budget names device {device}, the session has {devices}")]
+pub struct UnknownDevice {
+    /// The position of the device.
+    pub device: usize,
+    /// How many devices the session has.
+    pub devices: usize,
 }
 
 /// Why a graph cannot be placed on the devices and scheduled, whatever a session holds.
@@ -64,6 +125,9 @@ pub enum PlaceError {
         /// The devices that refuse it, and why.
         refusals: Refusals,
     },
+    /// Homes on a device that is not there.
+    #[error(transparent)]
+    UnknownDevice(#[from] UnknownDevice),
     /// A pin that cannot be followed, where pins are strict.
     #[error(transparent)]
     RejectedPin(#[from] RejectedPin),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use kovar_core::{Storage, StorageKind};
 
+use super::error::UnknownDevice;
 use super::pattern::Pattern;
 use crate::device::DeviceId;
 
@@ -112,10 +113,14 @@ impl Homes {
         self.chosen.get(&key).copied().unwrap_or(self.default)
     }
 
-    /// The last device that is the home of anything.
-    pub(crate) fn last_device(&self) -> DeviceId {
-        let pinned = self.pins.iter().map(|pin| pin.device);
-        let chosen = self.chosen.values().copied();
-        pinned.chain(chosen).fold(self.default, DeviceId::max)
+    /// Verifies that all devices are among the first `n`.
+    pub(crate) fn check(&self, n: usize) -> Result<(), UnknownDevice> {
+        let pinned = self.pins.iter().map(|pin| &pin.device);
+        let others = self.chosen.values().chain(self.budgets.keys());
+        let last = pinned.chain(others).max().max(Some(&self.default));
+        match last.map(|device| device.index()).filter(|&last| last >= n) {
+            Some(device) => Err(UnknownDevice { device, devices: n }),
+            None => Ok(()),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Which device owns each storage of a graph.
 //!
 //! [`liveness`] finds the needed nodes, [`classes`] the storages that must be on one device
-//! together, and [`placement`] chooses a device for each: by the user's [`pins`], by [`preference`],
-//! or by the estimated [`cost`].
+//! together, [`candidates`] the devices that the user leaves to them, and [`placement`] chooses one
+//! by the estimated [`cost`].
 
+pub(crate) mod candidates;
 pub(crate) mod classes;
 mod cost;
 mod error;
@@ -12,16 +13,12 @@ mod inputs;
 mod layer;
 pub(crate) mod liveness;
 mod pattern;
-mod pins;
 pub(crate) mod placement;
 mod policy;
-mod preference;
 
-pub use error::{PlaceError, Refusal, Refusals};
+pub use error::{PinConflict, PlaceError, Refusal, Refusals, RejectedPin, UnknownDevice};
 pub use homes::{Homes, Pin};
 pub(crate) use inputs::Inputs;
 pub use layer::layer_of;
 pub use pattern::Pattern;
-pub use pins::{PinConflict, RejectedPin};
-pub use policy::Policy;
-pub use preference::{Preference, Thresholds};
+pub use policy::{Policy, Preference, Thresholds};

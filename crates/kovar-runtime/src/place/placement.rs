@@ -7,13 +7,12 @@ use std::sync::Arc;
 use kovar_core::backend::{Backend, Support, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
-use super::classes::{Classes, Unit};
+use super::candidates::{Candidates, candidates};
+use super::classes::Classes;
 use super::cost::Costs;
-use super::homes::Pin;
+use super::error::RejectedPin;
 use super::inputs::Inputs;
 use super::liveness::Liveness;
-use super::pins::{RejectedPin, pin_of_unit};
-use super::preference::preferred;
 use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::plural::plural;
 use crate::rates::Times;
@@ -37,24 +36,22 @@ pub struct Placement {
     homes: Vec<DeviceId>,
     /// The devices that have a weight for a part of the run only.
     streamed: HashSet<(StorageId, DeviceId)>,
-    /// By unit, the pin that decided its device.
-    pins: Vec<Option<Pin>>,
+    /// By unit, the devices among which the time decided.
+    candidates: Vec<Candidates>,
     rejected_pins: Vec<RejectedPin>,
 }
 
 impl Placement {
-    /// The device that owns a storage at a position in [`Liveness::nodes`]; `None` for an id of
-    /// another graph.
-    pub fn owner(&self, storage: StorageId, position: usize) -> Option<DeviceId> {
-        let versions = self.versions.get(storage.index())?;
+    /// The device that owns a storage at a position in [`Liveness::nodes`].
+    pub fn owner(&self, storage: StorageId, position: usize) -> DeviceId {
+        let versions = &self.versions[storage.index()];
         let after = versions.partition_point(|version| version.from <= position);
-        let version = versions.get(after.saturating_sub(1));
-        version.map(|version| version.owner)
+        versions[after.saturating_sub(1)].owner
     }
 
     /// The device that has a storage after the run: the home of a state, the last owner of an output.
-    pub fn home(&self, storage: StorageId) -> Option<DeviceId> {
-        self.homes.get(storage.index()).copied()
+    pub fn home(&self, storage: StorageId) -> DeviceId {
+        self.homes[storage.index()]
     }
 
     /// Whether a weight is uploaded to a device in every run.
@@ -68,9 +65,9 @@ impl Placement {
         self.versions[storage.index()] = vec![Version { from: 0, owner }];
     }
 
-    /// The pin that decided the device of a unit.
-    pub fn pin(&self, unit: usize) -> Option<&Pin> {
-        self.pins.get(unit)?.as_ref()
+    /// The devices among which the time decided for a unit.
+    pub(crate) fn candidates(&self, unit: usize) -> &Candidates {
+        &self.candidates[unit]
     }
 
     /// The pins that could not be followed.
@@ -86,10 +83,10 @@ impl Placement {
             plural(self.homes.len(), "storage"),
             plural(devices.len(), "device")
         );
-        for (i, device) in devices.iter().enumerate() {
+        for (id, device) in devices.numbered() {
             let owned = || {
                 let storages = graph.storages().iter().zip(&self.homes);
-                storages.filter(move |(_, home)| home.index() == i)
+                storages.filter(move |(_, home)| **home == id)
             };
             let bytes: usize = owned().map(|(storage, _)| storage.bytes).sum();
             let _ = writeln!(
@@ -122,16 +119,11 @@ impl Placement {
 /// where its pin says if that device supports its writers; others are where computing and copying
 /// take the least time. Weights and states are at their homes.
 pub(crate) fn place(inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) -> Placement {
-    let (mut pins, mut rejected_pins) = (Vec::new(), Vec::new());
-    let mut candidates = Vec::with_capacity(classes.units().len());
-    for unit in classes.units() {
-        let pin = pin_of_unit(inputs, liveness, unit, &mut rejected_pins);
-        pins.push(pin.cloned());
-        candidates.push(match pin {
-            Some(pin) => DeviceSet::only(pin.device),
-            None => within_limits(inputs, unit, preferred(inputs, liveness, unit)),
-        });
-    }
+    let mut rejected_pins = Vec::new();
+    let units = classes.units().iter();
+    let candidates: Vec<Candidates> = units
+        .map(|unit| candidates(inputs, liveness, unit, &mut rejected_pins))
+        .collect();
     let n_devices = inputs.devices.len();
     let chosen = if n_devices == 1 {
         vec![DeviceId::FIRST; candidates.len()]
@@ -141,30 +133,15 @@ pub(crate) fn place(inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) 
         // Under a limit a device keeps the nodes that fit, even if it would take less time to run
         // all of them together on another device.
         if inputs.limits.iter().all(|&limit| limit == usize::MAX) {
-            costs.add_boundaries(liveness, classes);
+            costs.add_launches(liveness, classes);
         }
         choose(&costs, &candidates, n_devices)
     };
     let mut placement = owners(inputs, classes, &chosen);
     placement.streamed = streamed(inputs, liveness, &placement);
-    placement.pins = pins;
+    placement.candidates = candidates;
     placement.rejected_pins = rejected_pins;
     placement
-}
-
-/// The devices of `preferred`, else those that support the unit, whose limits come after the unit's
-/// first node; `preferred` if there are none.
-fn within_limits(inputs: Inputs<'_>, unit: &Unit, preferred: DeviceSet) -> DeviceSet {
-    let first = unit.positions.first().copied().unwrap_or_default();
-    let mut avoided = DeviceSet::default();
-    for (device, &limit) in DeviceId::all(inputs.limits.len()).zip(inputs.limits) {
-        if limit <= first {
-            avoided.insert(device);
-        }
-    }
-    let kept = [preferred, unit.devices].map(|set| set.without(avoided));
-    let mut kept = kept.into_iter().filter(|set| !set.is_empty());
-    kept.next().unwrap_or(preferred)
 }
 
 /// The most rounds of improvement; a round without an improvement is the last.
@@ -176,7 +153,7 @@ const ROUNDS: usize = 8;
 /// alone. So it starts from several placements and keeps the best result: every unit where it
 /// computes fastest; for each device, all units there; and each unit with the one before it unless
 /// computing elsewhere saves more than the latency of a copy.
-fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<DeviceId> {
+fn choose(costs: &Costs<'_>, candidates: &[Candidates], n_devices: usize) -> Vec<DeviceId> {
     let fastest = |unit: usize, set: DeviceSet| {
         let by_time = |a: &DeviceId, b: &DeviceId| {
             let (a, b) = (costs.compute(unit, *a), costs.compute(unit, *b));
@@ -184,7 +161,7 @@ fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<
         };
         set.iter().min_by(by_time).unwrap_or(DeviceId::FIRST)
     };
-    let units = || candidates.iter().copied().enumerate();
+    let units = || candidates.iter().map(|unit| unit.devices).enumerate();
     let on_one = |device: Option<DeviceId>| -> Vec<DeviceId> {
         let at = |(unit, set): (usize, DeviceSet)| match device {
             Some(device) if set.contains(device) => device,
@@ -196,7 +173,7 @@ fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<
     let followed = units().map(|(unit, set)| {
         let best = fastest(unit, set);
         let saved = costs.compute(unit, last) - costs.compute(unit, best);
-        if !set.contains(last) || saved > costs.crossing(last, best) {
+        if !set.contains(last) || saved > costs.least_crossing(last, best) {
             last = best;
         }
         last
@@ -215,15 +192,13 @@ fn choose(costs: &Costs<'_>, candidates: &[DeviceSet], n_devices: usize) -> Vec<
 }
 
 /// Moves units one by one to devices where they take less time, until no move helps.
-fn improve(costs: &Costs<'_>, candidates: &[DeviceSet], devices: &mut [DeviceId]) {
+fn improve(costs: &Costs<'_>, candidates: &[Candidates], devices: &mut [DeviceId]) {
     for _ in 0..ROUNDS {
         let mut moved = false;
-        for (unit, set) in candidates.iter().enumerate() {
-            let Some(&before) = devices.get(unit) else {
-                continue;
-            };
+        for (unit, allowed) in candidates.iter().enumerate() {
+            let before = devices[unit];
             let (mut best, mut least) = (before, costs.around(unit, devices));
-            for device in set.iter().filter(|&device| device != before) {
+            for device in allowed.devices.iter().filter(|&device| device != before) {
                 devices[unit] = device;
                 let time = costs.around(unit, devices);
                 if time < least {
@@ -243,9 +218,7 @@ fn owners(inputs: Inputs<'_>, classes: &Classes, chosen: &[DeviceId]) -> Placeme
     let graph = inputs.graph;
     let mut of_class: Vec<Vec<Version>> = vec![Vec::new(); graph.storages().len()];
     for (unit, &owner) in classes.units().iter().zip(chosen) {
-        let Some(versions) = of_class.get_mut(unit.class) else {
-            continue;
-        };
+        let versions = &mut of_class[unit.class];
         if versions.last().is_none_or(|version| version.owner != owner) {
             let from = unit.positions.first().copied().unwrap_or_default();
             versions.push(Version { from, owner });
@@ -285,9 +258,7 @@ fn streamed(
     let (graph, homes, devices) = (inputs.graph, inputs.homes, inputs.devices);
     let mut uses: HashMap<(StorageId, DeviceId), Vec<WeightUse<'_>>> = HashMap::new();
     for (position, _, node) in liveness.in_order(graph) {
-        let Some(device) = placement.owner(node.output().storage, position) else {
-            continue;
-        };
+        let device = placement.owner(node.output().storage, position);
         for (operand, value) in node.weights() {
             let storage = node.storage_of(value);
             let away = storage.bytes >= RESIDENT_BYTES && homes.of(storage) != device;
@@ -298,14 +269,11 @@ fn streamed(
         }
     }
     uses.retain(|&(id, device), uses| {
-        let Some((storage, backend)) = graph.storage(id).zip(devices.at(device)) else {
-            return false;
-        };
-        let by_choice = devices.at(homes.of(storage)).is_some_and(|home| {
-            let mut nodes = uses.iter().map(|weight_use| weight_use.node);
-            nodes.all(|node| home.supports(node) == Support::Yes)
-        });
-        (homes.is_streamed(storage) || by_choice) && backend.streams(storage, uses)
+        let storage = &graph.storages()[id.index()];
+        let home = devices.at(homes.of(storage));
+        let mut nodes = uses.iter().map(|weight_use| weight_use.node);
+        let by_choice = nodes.all(|node| home.supports(node) == Support::Yes);
+        (homes.is_streamed(storage) || by_choice) && devices.at(device).streams(storage, uses)
     });
     uses.into_keys().collect()
 }

@@ -2,10 +2,40 @@
 
 use std::num::NonZeroUsize;
 
-use kovar_core::NodeId;
+use kovar_core::{NodeId, NodeRef};
 
-use super::preference::{Preference, Thresholds};
 use crate::rates::Rates;
+
+/// Which kind of device is preferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Preference {
+    /// The kind that takes less time.
+    #[default]
+    Time,
+    /// The CPU, wherever it supports the operation.
+    Cpu,
+    /// Devices other than the CPU, wherever they support the operation.
+    Gpu,
+}
+
+/// Sizes below which an operation stays on the CPU, whatever the estimates say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Thresholds {
+    /// For products, convolutions and attention: floating-point operations.
+    pub min_product_flops: u64,
+    /// For all other operations: elements of the result.
+    pub min_elements: usize,
+}
+
+impl Thresholds {
+    pub(super) fn is_small(&self, node: NodeRef<'_>) -> bool {
+        if node.op().is_product() {
+            node.cost().flops < self.min_product_flops
+        } else {
+            node.output().layout.elements() < self.min_elements
+        }
+    }
+}
 
 /// How a graph is compiled.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,14 @@
 //! Fits a graph into the budgets of the devices.
 
-use kovar_core::{Graph, StorageKind};
+use kovar_core::Graph;
 
 use super::error::CompileError;
-use super::memory_usage::{MemoryUsage, OverBudget};
 use crate::device::DeviceId;
 use crate::passes::Passes;
 use crate::place::placement::Placement;
 use crate::place::{Inputs, PlaceError, Policy, RejectedPin};
 use crate::plural::plural;
-use crate::session::{SessionCore, SessionError};
+use crate::session::{MemoryUsage, OverBudget, SessionCore};
 
 /// Runs the passes over `graph` so that every device keeps its budget.
 ///
@@ -22,7 +21,8 @@ pub(super) fn fit_budgets(
     policy: &Policy,
     usage: &MemoryUsage,
 ) -> Result<Passes, CompileError> {
-    check_against_session(graph, session)?;
+    session.weights().check(graph)?;
+    session.states().check(graph)?;
     let mut fit = Fit {
         graph,
         session,
@@ -40,17 +40,6 @@ pub(super) fn fit_budgets(
     report_rejected_pins(&passes.placement, policy)?;
     passes.is_spilled = fit.limits.iter().any(|&limit| limit != usize::MAX);
     Ok(passes)
-}
-
-/// Verifies that the session has the weights and states of `graph` as the graph has them.
-fn check_against_session(graph: &Graph, session: &SessionCore) -> Result<(), SessionError> {
-    session.weights().check(graph)?;
-    let states = session.states();
-    let mut storages = graph
-        .storages()
-        .iter()
-        .filter(|storage| storage.kind == StorageKind::State);
-    storages.try_for_each(|storage| states.check(storage))
 }
 
 /// A search for the most nodes that each device can keep.

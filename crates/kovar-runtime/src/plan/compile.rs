@@ -8,9 +8,8 @@ use super::error::CompileError;
 use super::explain::explain;
 use super::forecast::{Forecast, plan_memory};
 use super::link::{compile_segments, link};
-use super::memory_usage::MemoryUsage;
 use crate::place::Policy;
-use crate::session::Session;
+use crate::session::{MemoryUsage, Session};
 
 /// Compiles `graph` for the devices of `session`. The graph stays as it is and can be compiled
 /// any number of times. Weights that no earlier plan read are prepared; states that no earlier plan
@@ -79,7 +78,7 @@ impl<'s> Forecaster<'s> {
             nodes: explain(graph, &passes, &core.devices),
             rejected_pins: passes.placement.rejected_pins().to_vec(),
             is_spilled: passes.is_spilled,
-            held: self.usage.sums(core),
+            held: self.usage.by_device(&core.devices),
             schedule: passes.schedule,
         })
     }

@@ -3,11 +3,8 @@
 use kovar_core::DType;
 use kovar_core::error::DeviceError;
 
-use super::memory_usage::OverBudget;
 use crate::place::PlaceError;
-use crate::run::ActionError;
-use crate::session::SessionError;
-use crate::violation::Violation;
+use crate::session::{OverBudget, SessionError};
 
 /// Why a graph cannot be compiled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -34,12 +31,6 @@ impl From<SessionError> for CompileError {
             SessionError::Device(error) => Self::Device(error),
             error => Self::Session(error),
         }
-    }
-}
-
-impl From<Violation> for CompileError {
-    fn from(violation: Violation) -> Self {
-        Self::Place(violation.into())
     }
 }
 
@@ -137,22 +128,10 @@ pub enum RunError {
     /// The plan could not be bound to the session's activation memory after that memory grew.
     #[error("the plan could not be bound to the session's larger activation memory")]
     Relink(#[source] Box<CompileError>),
-    /// A plan that breaks an invariant: a defect of a pass.
-    #[error("the plan is wrong: {0}")]
-    Invalid(#[from] Violation),
     /// The calling thread still holds the outputs of a run of this session.
     #[error("this thread still holds the outputs of the last run; drop them first")]
     Busy,
     /// A device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-}
-
-impl From<ActionError> for RunError {
-    fn from(error: ActionError) -> Self {
-        match error {
-            ActionError::Invalid(violation) => violation.into(),
-            ActionError::Device(error) => error.into(),
-        }
-    }
 }

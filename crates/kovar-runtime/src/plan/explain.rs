@@ -10,6 +10,7 @@ use kovar_core::{Graph, NodeId};
 use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::Refusal;
+use crate::place::candidates::Narrowing;
 use crate::place::classes::supporting;
 use crate::schedule::fusion::groups;
 
@@ -25,6 +26,12 @@ pub enum PlacementReason {
         /// The pin's pattern.
         pattern: String,
     },
+    /// The policy prefers this kind of device.
+    Preferred,
+    /// It is below the policy's thresholds, so it stays on the CPU.
+    BelowThresholds,
+    /// It would not fit into the budget of another device.
+    Budget,
     /// The node writes a storage that the fastest device cannot own, because it does not support
     /// another of its writers.
     Owner {
@@ -45,6 +52,9 @@ impl fmt::Display for PlacementReason {
             PlacementReason::Fastest => f.write_str("fastest"),
             PlacementReason::OnlyDevice => f.write_str("the only device that can"),
             PlacementReason::Pinned { pattern } => write!(f, "pinned by `{pattern}`"),
+            PlacementReason::Preferred => f.write_str("preferred by the policy"),
+            PlacementReason::BelowThresholds => f.write_str("too small to leave the CPU"),
+            PlacementReason::Budget => f.write_str("keeps the budget of another device"),
             PlacementReason::Owner { op, node, reason } => {
                 write!(
                     f,
@@ -98,44 +108,19 @@ pub(crate) fn explain(
 ) -> Vec<NodeReport> {
     let fused = fused_in(graph, passes);
     let mut reports = Vec::new();
-    let (classes, liveness) = (&passes.classes, &passes.liveness);
-    for (position, id, node) in liveness.in_order(graph) {
-        let at = classes.unit_at(position);
-        let Some((at, unit)) = at.and_then(|at| Some((at, classes.units().get(at)?))) else {
-            continue;
-        };
-        let storage = node.output().storage;
-        let device = passes.placement.owner(storage, position);
-        let device = device.unwrap_or(DeviceId::FIRST);
-        let estimate = |device: DeviceId| {
-            let backend = devices.at(device);
-            backend.map_or(f64::INFINITY, |backend| {
-                passes.times.node(device, backend, node)
-            })
-        };
+    for (position, id, node) in passes.liveness.in_order(graph) {
+        let device = passes.placement.owner(node.output().storage, position);
+        let estimate = |device: DeviceId| passes.times.node(device, devices.at(device), node);
         let (supporting, refusals) = supporting(devices, node);
         let by_time = |a: &DeviceId, b: &DeviceId| estimate(*a).total_cmp(&estimate(*b));
-        let fastest = supporting.iter().min_by(by_time);
-        let is_fastest = fastest.is_none_or(|fastest| estimate(device) <= estimate(fastest));
-        let pin = passes.placement.pin(at);
+        let fastest = supporting.iter().min_by(by_time).unwrap_or(device);
+        let is_fastest = estimate(device) <= estimate(fastest);
         let why = if refusals.len() + 1 == devices.len() && devices.len() > 1 {
             PlacementReason::OnlyDevice
-        } else if let Some(pin) = pin.filter(|pin| pin.device == device) {
-            PlacementReason::Pinned {
-                pattern: pin.pattern.to_string(),
-            }
-        } else if is_fastest {
-            PlacementReason::Fastest
         } else {
-            let fastest = fastest.and_then(|fastest| devices.at(fastest));
-            let refused = fastest.and_then(|device| unit.unsupported(graph, liveness, device));
-            refused.map_or(PlacementReason::SavesCopies, |(id, node, reason)| {
-                PlacementReason::Owner {
-                    op: node.op().name(),
-                    node: id.index(),
-                    reason,
-                }
-            })
+            let unit = passes.classes.unit_at(position);
+            let fastest = (!is_fastest).then(|| (fastest, devices.at(fastest)));
+            placed_by(graph, passes, unit, fastest)
         };
         reports.push(NodeReport {
             node: id,
@@ -152,6 +137,39 @@ pub(crate) fn explain(
     reports
 }
 
+/// Why a unit is where it is, rather than on the device that is `fastest` for one of its nodes;
+/// `None` if it is on that device.
+fn placed_by(
+    graph: &Graph,
+    passes: &Passes,
+    unit: usize,
+    fastest: Option<(DeviceId, &dyn Backend)>,
+) -> PlacementReason {
+    let candidates = passes.placement.candidates(unit);
+    if let Some(Narrowing::Pin(pin)) = &candidates.narrowed_by {
+        let pattern = pin.pattern.to_string();
+        return PlacementReason::Pinned { pattern };
+    }
+    let Some((fastest, backend)) = fastest else {
+        return PlacementReason::Fastest;
+    };
+    let unit = &passes.classes.units()[unit];
+    if let Some((id, node, reason)) = unit.unsupported(graph, &passes.liveness, backend) {
+        return PlacementReason::Owner {
+            op: node.op().name(),
+            node: id.index(),
+            reason,
+        };
+    }
+    let narrowed_by = candidates.narrowed_by.as_ref();
+    match narrowed_by.filter(|_| !candidates.devices.contains(fastest)) {
+        Some(Narrowing::Preference) => PlacementReason::Preferred,
+        Some(Narrowing::Thresholds) => PlacementReason::BelowThresholds,
+        Some(Narrowing::Budget) => PlacementReason::Budget,
+        Some(Narrowing::Pin(_)) | None => PlacementReason::SavesCopies,
+    }
+}
+
 /// The group of each fused node.
 fn fused_in(graph: &Graph, passes: &Passes) -> HashMap<NodeId, FusedIn> {
     let mut fused = HashMap::new();
@@ -161,14 +179,12 @@ fn fused_in(graph: &Graph, passes: &Passes) -> HashMap<NodeId, FusedIn> {
         };
         for (&id, &kept) in group.nodes.iter().zip(group.kept) {
             let fusion = group.fusion.name();
-            fused.insert(
-                id,
-                FusedIn {
-                    fusion,
-                    first,
-                    kept,
-                },
-            );
+            let place = FusedIn {
+                fusion,
+                first,
+                kept,
+            };
+            fused.insert(id, place);
         }
     }
     fused

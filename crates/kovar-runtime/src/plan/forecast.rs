@@ -1,7 +1,7 @@
 //! The memory that a plan takes, predicted before anything is allocated.
 
 use kovar_core::backend::Backend;
-use kovar_core::{Graph, Storage, StorageKind};
+use kovar_core::{Graph, StorageKind};
 
 use super::explain::NodeReport;
 use crate::device::{DeviceId, Devices};
@@ -66,7 +66,10 @@ pub(super) fn plan_memory(
         .map(|((device, backend), arena)| {
             let here = uses.iter().filter(|weight| weight.device == device);
             let weights = here.map(|weight| weights.bytes_of(weight, backend)).sum();
-            let states = states(graph, passes, device).map(|(_, bytes)| bytes).sum();
+            let states = passes
+                .states_on(graph, device)
+                .map(|(_, bytes)| bytes)
+                .sum();
             // A device that holds nothing transfers nothing.
             let used = weights + states + arena.bytes() > 0;
             PlanMemory {
@@ -77,7 +80,8 @@ pub(super) fn plan_memory(
                 arena_lower_bound: arena.lower_bound,
                 upload_ring: if used { backend.upload_ring_bytes() } else { 0 },
                 readback: if used { backend.readback_bytes() } else { 0 },
-                outputs: kept(graph, passes, StorageKind::Output, device)
+                outputs: passes
+                    .kept_on(graph, StorageKind::Output, device)
                     .map(|storage| storage.bytes)
                     .sum(),
                 programs: scratch_bytes(graph, passes, device, backend),
@@ -93,29 +97,4 @@ fn scratch_bytes(graph: &Graph, passes: &Passes, device: DeviceId, backend: &dyn
     let nodes = graph.nodes_of(nodes.flat_map(|segment| &segment.nodes));
     let scratch = nodes.map(|node| backend.scratch_bytes(node));
     scratch.max().unwrap_or(0)
-}
-
-/// The states that have their homes on a device, with their sizes in bytes.
-pub(super) fn states<'g>(
-    graph: &'g Graph,
-    passes: &Passes,
-    device: DeviceId,
-) -> impl Iterator<Item = (&'g str, usize)> {
-    kept(graph, passes, StorageKind::State, device)
-        .map(|storage| (storage.name.as_str(), storage.bytes.max(1)))
-}
-
-/// The storages of a kind that are on a device after a run.
-fn kept<'g>(
-    graph: &'g Graph,
-    passes: &Passes,
-    kind: StorageKind,
-    device: DeviceId,
-) -> impl Iterator<Item = &'g Storage> {
-    let storages = graph.storage_ids().zip(graph.storages());
-    storages
-        .filter(move |(id, storage)| {
-            storage.kind == kind && passes.placement.home(*id) == Some(device)
-        })
-        .map(|(_, storage)| storage)
 }

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use kovar_core::Graph;
 use kovar_core::backend::Kernel;
+use kovar_core::{Graph, StorageId};
 
 use super::error::CompileError;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
-use crate::run::{Bound, backend, wait_until_idle};
+use crate::place::PlaceError;
+use crate::run::{Bound, wait_until_idle};
 use crate::schedule::fusion::backend_segment;
-use crate::session::{RunState, SessionCore, SessionError};
+use crate::session::{RunState, SessionCore};
+use crate::violation::Violation;
 
 /// Compiles the segments for their devices.
 pub(super) fn compile_segments(
@@ -19,7 +22,7 @@ pub(super) fn compile_segments(
 ) -> Result<Vec<Arc<dyn Kernel>>, CompileError> {
     let segments = passes.schedule.segments.iter();
     let kernels = segments.map(|segment| {
-        let device = backend(&session.devices, segment.device)?;
+        let device = session.devices.at(segment.device);
         Ok(device.compile(backend_segment(graph, segment))?)
     });
     idle_if_failed(session, kernels.collect())
@@ -62,8 +65,8 @@ fn bind(
     for (storage, device, buffer) in session.weights().prepare(graph, passes, devices)? {
         bound.bind(device, storage, buffer, 0);
     }
-    for (i, (backend, arena)) in devices.iter().zip(passes.memory.arenas()).enumerate() {
-        state.grow(i, backend.as_ref(), &arena.chunks)?;
+    for (device, arena) in devices.numbered().zip(passes.memory.arenas()) {
+        state.grow(device, &arena.chunks)?;
     }
     let states = session
         .states()
@@ -72,23 +75,28 @@ fn bind(
         bound.bind(device, id, buffer, 0);
     }
     for (storage, device, slot) in passes.memory.slots() {
-        if let Some(chunk) = state.chunk(device.index(), slot.chunk) {
-            bound.bind(device, storage, chunk.clone(), slot.offset);
-        }
+        let chunk = state.chunk(device, slot.chunk).clone();
+        bound.bind(device, storage, chunk, slot.offset);
     }
+    let binding = |bound: &Bound, device: DeviceId, storage: StorageId| {
+        bound.binding(device, storage).cloned().ok_or_else(|| {
+            let storage = graph.storages()[storage.index()].name.clone();
+            PlaceError::Invalid(Violation::NoMemory { storage })
+        })
+    };
     for upload in &passes.schedule.uploads {
-        let storage = graph.storage(upload.weight);
-        let name = storage.map_or("", |storage| storage.name.as_str());
-        let host = session.weights().host(name);
-        let binding = bound.binding(upload.device, upload.weight).cloned();
-        let (Some(host), Some(binding)) = (host, binding) else {
-            let name = name.to_owned();
-            return Err(SessionError::MissingWeight { name }.into());
-        };
-        bound.uploads.push((host, binding));
+        let weight = &graph.storages()[upload.weight.index()];
+        let host = session.weights().host(&weight.name)?;
+        let to = binding(&bound, upload.device, upload.weight)?;
+        bound.uploads.push((host, to));
+    }
+    for copy in &passes.schedule.copies {
+        let from = binding(&bound, copy.from, copy.storage)?;
+        let to = binding(&bound, copy.to, copy.storage)?;
+        bound.copies.push([from, to]);
     }
     for (segment, kernel) in segments.iter().zip(kernels) {
-        let program = kernel.bind(bound.map(segment.device)?)?;
+        let program = kernel.bind(bound.map(segment.device))?;
         bound.programs.push(program);
     }
     Ok(bound)

@@ -7,7 +7,6 @@ mod explain;
 mod forecast;
 mod host_slice;
 mod link;
-mod memory_usage;
 mod observe;
 mod outputs;
 
@@ -20,7 +19,7 @@ use kovar_core::{Graph, NodeId, StorageId, StorageKind, ValueId};
 use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::RejectedPin;
-use crate::run::{Bound, Executable, InFlightRun, backend};
+use crate::run::{Bound, Executable, InFlightRun};
 use crate::schedule::{Action, Schedule, fusion};
 use crate::session::{RunState, SessionCore};
 
@@ -32,7 +31,6 @@ use forecast::plan_memory;
 pub use forecast::{Forecast, PlanMemory};
 pub use host_slice::HostSlice;
 use link::link;
-pub use memory_usage::OverBudget;
 pub use observe::{ObservedSegment, Observer};
 pub use outputs::Outputs;
 
@@ -120,13 +118,13 @@ impl Plan {
     ) -> Result<Outputs<'_>, RunError> {
         let nodes = self.executable.passes.liveness.nodes().len();
         let _span = tracing::trace_span!("run", nodes).entered();
-        self.check_inputs(inputs)?;
+        let inputs = self.resolve(inputs)?;
         self.check_scalars(scalars)?;
         let mut guard = self.session.acquire().map_err(|_| RunError::Busy)?;
         if let Some(failure) = guard.state.failed.take() {
             return Err(failure.into());
         }
-        match self.queue(&mut guard.state, inputs, scalars, observer) {
+        match self.queue(&mut guard.state, &inputs, scalars, observer) {
             Ok(bound) => Ok(Outputs::new(self, bound, guard)),
             Err(error) => {
                 // The first error is returned; later ones must not reach the next run.
@@ -141,7 +139,7 @@ impl Plan {
     fn queue(
         &self,
         state: &mut RunState,
-        inputs: &[(ValueId, HostSlice<'_>)],
+        inputs: &[(StorageId, &[u8])],
         scalars: &[i32],
         observer: Option<&mut Observer<'_>>,
     ) -> Result<Arc<Bound>, RunError> {
@@ -149,20 +147,14 @@ impl Plan {
         let devices = &self.session.devices;
         let has_copies = !self.schedule().copies.is_empty();
         if observer.is_none() && (has_copies || !state.in_flight.is_empty()) {
-            let inputs = inputs.iter().map(|(value, data)| {
-                let storage = self.input_storage(*value)?;
-                Ok((storage, data.bytes().to_vec()))
-            });
-            let inputs = inputs.collect::<Result<_, RunError>>()?;
             let run = InFlightRun::new(&self.executable, bound.clone(), inputs, scalars);
             state.in_flight.push(devices, run)?;
             return Ok(bound);
         }
         state.in_flight.finish(devices)?;
-        for (value, data) in inputs {
-            let storage = self.input_storage(*value)?;
+        for &(storage, bytes) in inputs {
             for target in devices.numbered() {
-                Executable::write_input(&bound, target, storage, data.bytes())?;
+                Executable::write_input(&bound, target, storage, bytes)?;
             }
         }
         self.queue_all(&bound, scalars, observer)?;
@@ -198,81 +190,65 @@ impl Plan {
         let (executable, devices) = (&self.executable, &self.session.devices);
         let mut tickets = executable.no_tickets();
         for &(action, device) in executable.actions() {
-            executable.queue(devices, bound, action, scalars, &mut tickets)?;
-            let (Action::Launch(at), Some(observer)) = (action, &mut observer) else {
-                continue;
-            };
-            let launched = self.schedule().segments.get(at).zip(bound.programs.get(at));
-            let Some((segment, program)) = launched else {
-                continue;
-            };
-            let observed = ObservedSegment {
-                graph: self.graph(),
-                segment,
-                backend: backend(devices, device)?,
-                program: program.as_ref(),
-                bound,
-            };
-            if observer(&observed).is_break() {
-                return Err(RunError::Cancelled);
+            let backend = devices.at(device);
+            executable.queue((action, backend), bound, scalars, &mut tickets)?;
+            if let (Action::Launch(at), Some(observer)) = (action, &mut observer) {
+                let observed = ObservedSegment {
+                    graph: self.graph(),
+                    segment: &self.schedule().segments[at],
+                    backend,
+                    program: bound.programs[at].as_ref(),
+                    bound,
+                };
+                if observer(&observed).is_break() {
+                    return Err(RunError::Cancelled);
+                }
             }
         }
         Ok(())
     }
 
-    /// The input storage that a value lies on.
-    fn input_storage(&self, value: ValueId) -> Result<StorageId, RunError> {
-        let found = self.executable.graph.values().get(value.index());
-        found
-            .map(|value| value.storage)
-            .filter(|storage| self.executable.inputs.contains(storage))
-            .ok_or(RunError::UnknownInput {
-                index: value.index(),
-            })
-    }
-
-    fn check_inputs(&self, inputs: &[(ValueId, HostSlice<'_>)]) -> Result<(), RunError> {
+    /// The inputs by their storages, each of which is given once, whole.
+    fn resolve<'d>(
+        &self,
+        inputs: &[(ValueId, HostSlice<'d>)],
+    ) -> Result<Vec<(StorageId, &'d [u8])>, RunError> {
         let graph = self.graph();
-        for (i, (value, data)) in inputs.iter().enumerate() {
-            let id = self.input_storage(*value)?;
-            let Some(storage) = graph.storage(id) else {
-                continue;
-            };
-            for (earlier, _) in inputs.iter().take(i) {
-                if self.input_storage(*earlier)? == id {
-                    return Err(RunError::DuplicateInput {
-                        name: storage.name.clone(),
-                    });
-                }
+        let mut resolved: Vec<(StorageId, &[u8])> = Vec::with_capacity(inputs.len());
+        for (value, data) in inputs {
+            let found = graph.values().get(value.index());
+            let id = found.map(|value| value.storage);
+            let id = id.filter(|id| self.executable.inputs.contains(id));
+            let index = value.index();
+            let id = id.ok_or(RunError::UnknownInput { index })?;
+            let storage = &graph.storages()[id.index()];
+            let name = || storage.name.clone();
+            if resolved.iter().any(|&(given, _)| given == id) {
+                return Err(RunError::DuplicateInput { name: name() });
             }
             if let Some(found) = data.dtype().filter(|dtype| *dtype != storage.dtype) {
                 return Err(RunError::InputDType {
-                    name: storage.name.clone(),
+                    name: name(),
                     dtype: storage.dtype,
                     found,
                 });
             }
             if data.bytes().len() != storage.bytes {
                 return Err(RunError::InputSize {
-                    name: storage.name.clone(),
+                    name: name(),
                     expected: storage.bytes,
                     found: data.bytes().len(),
                 });
             }
+            resolved.push((id, data.bytes()));
         }
-        for id in &self.executable.inputs {
-            let given = |(value, _): &(ValueId, HostSlice<'_>)| {
-                self.input_storage(*value).is_ok_and(|given| given == *id)
-            };
-            if !inputs.iter().any(given)
-                && let Some(storage) = graph.storage(*id)
-            {
-                return Err(RunError::MissingInput {
-                    name: storage.name.clone(),
-                });
-            }
+        let mut inputs = self.executable.inputs.iter();
+        match inputs.find(|&id| !resolved.iter().any(|(given, _)| given == id)) {
+            Some(id) => Err(RunError::MissingInput {
+                name: graph.storages()[id.index()].name.clone(),
+            }),
+            None => Ok(resolved),
         }
-        Ok(())
     }
 
     fn check_scalars(&self, values: &[i32]) -> Result<(), RunError> {
@@ -375,9 +351,7 @@ fn memory(session: &SessionCore, graph: &Graph, passes: &Passes, bound: &Bound) 
     let mut memory = plan_memory(session, graph, passes);
     memory.iter_mut().for_each(|memory| memory.programs = 0);
     for (segment, program) in passes.schedule.segments.iter().zip(&bound.programs) {
-        if let Some(memory) = memory.get_mut(segment.device.index()) {
-            memory.programs += program.own_bytes();
-        }
+        memory[segment.device.index()].programs += program.own_bytes();
     }
     memory
 }

@@ -83,12 +83,11 @@ impl<'r> ObservedSegment<'r> {
         if value.layout.is_contiguous() {
             return Ok(bytes);
         }
+        let (unit, start) = (value.dtype.block_bytes(), value.byte_span().start);
         let mut gathered = Vec::with_capacity(bytes.len());
-        for_each_block(value, |start, len| {
-            gathered.extend_from_slice(bytes.get(start..start + len)?);
-            Some(())
-        })
-        .ok_or_else(|| not_readable(value))?;
+        for at in value.block_offsets() {
+            gathered.extend_from_slice(&bytes[at - start..at - start + unit]);
+        }
         Ok(gathered)
     }
 
@@ -104,21 +103,20 @@ impl<'r> ObservedSegment<'r> {
         if span.is_empty() {
             return Ok(());
         }
-        let gathered;
+        let scattered;
         let bytes = if value.layout.is_contiguous() {
             elements
         } else {
+            let (unit, offsets) = (value.dtype.block_bytes(), value.block_offsets());
+            if elements.len() != offsets.len() * unit {
+                return Err(not_readable(value));
+            }
             let mut bytes = self.read_span(value)?;
-            let mut rest = elements;
-            for_each_block(value, |start, len| {
-                let (block, later) = rest.split_at_checked(len)?;
-                bytes.get_mut(start..start + len)?.copy_from_slice(block);
-                rest = later;
-                Some(())
-            })
-            .ok_or_else(|| not_readable(value))?;
-            gathered = bytes;
-            &gathered
+            for (at, block) in offsets.iter().zip(elements.chunks_exact(unit)) {
+                bytes[at - span.start..at - span.start + unit].copy_from_slice(block);
+            }
+            scattered = bytes;
+            &scattered
         };
         if bytes.len() != span.len() {
             return Err(not_readable(value));
@@ -165,31 +163,5 @@ fn not_readable(value: &Value) -> RunError {
     RunError::NotReadable {
         index: value.storage.index(),
         reason: "its storage has no plain memory on the device",
-    }
-}
-
-/// Calls `visit` with the offset and size in bytes of each block of a value within its span, row by
-/// row, until it returns `None`.
-fn for_each_block(value: &Value, mut visit: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
-    let (len, unit) = (value.dtype.block_len(), value.dtype.block_bytes());
-    let (dims, strides) = (value.dims(), value.layout.strides());
-    let rank = dims.rank();
-    // By dimension. Elements of a block are contiguous, so the last dimension advances by whole blocks.
-    let mut index = [0usize; kovar_core::MAX_RANK];
-    loop {
-        let at: usize = (0..rank).map(|d| index[d] * strides[d]).sum();
-        visit(at / len * unit, unit)?;
-        let mut d = rank;
-        loop {
-            if d == 0 {
-                return Some(());
-            }
-            d -= 1;
-            index[d] += if d + 1 == rank { len } else { 1 };
-            if index[d] < dims[d] {
-                break;
-            }
-            index[d] = 0;
-        }
     }
 }

@@ -185,12 +185,11 @@ impl<'p> Outputs<'p> {
             return Err(fail("its elements are not contiguous"));
         }
         let device = executable.passes.placement.home(value.storage);
-        let device = device.ok_or_else(|| fail("it is on no device"))?;
-        let backend = self.plan.session.devices.get(device.index());
+        let backend = &self.plan.session.devices[device.index()];
         let span = value.byte_span();
-        let bound = backend
-            .zip(self.bound.binding(device, value.storage))
-            .filter(|_| !span.is_empty());
+        let binding = self.bound.binding(device, value.storage);
+        let bound = binding.filter(|_| !span.is_empty());
+        let bound = bound.map(|binding| (backend, binding));
         if bound.is_none() && !span.is_empty() {
             return Err(fail("it has no memory"));
         }

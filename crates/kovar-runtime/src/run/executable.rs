@@ -3,15 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kovar_core::backend::{Backend, Binding, Buffer, Kernel, MemoryMap, Program};
+use kovar_core::backend::{Backend, Binding, Buffer, Kernel, MemoryMap, Program, ReadTicket};
+use kovar_core::error::DeviceError;
 use kovar_core::{Graph, HostBytes, StorageId, StorageKind};
 
-use super::error::ActionError;
-use super::in_flight::Tickets;
 use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::passes::Passes;
 use crate::schedule::{Action, Schedule, Segment};
-use crate::violation::Violation;
+
+/// The reads that were queued for copies, by copy; `None` for one without bytes in this run.
+pub(crate) type Tickets = Vec<Option<Box<dyn ReadTicket>>>;
 
 /// The programs of a plan and the memory that they use.
 #[derive(Debug)]
@@ -22,6 +23,9 @@ pub(crate) struct Bound {
     pub(crate) programs: Vec<Arc<dyn Program>>,
     /// By upload, the weight's bytes and where they go.
     pub(crate) uploads: Vec<(HostBytes, Binding)>,
+    /// By copy, where its storage lies on the device that has the bytes and on the one that needs
+    /// them.
+    pub(crate) copies: Vec<[Binding; 2]>,
 }
 
 impl Bound {
@@ -30,20 +34,18 @@ impl Bound {
             maps: vec![MemoryMap::new(); n_devices],
             programs: Vec::new(),
             uploads: Vec::new(),
+            copies: Vec::new(),
         }
     }
 
     /// The bindings of a device.
-    pub(crate) fn map(&self, device: DeviceId) -> Result<&MemoryMap, Violation> {
-        let map = self.maps.get(device.index());
-        map.ok_or(Violation::NoDevice {
-            device: device.index(),
-        })
+    pub(crate) fn map(&self, device: DeviceId) -> &MemoryMap {
+        &self.maps[device.index()]
     }
 
-    /// Where a storage lies on a device.
+    /// Where a storage lies on a device; `None` if no segment of the device accesses it.
     pub(crate) fn binding(&self, device: DeviceId, storage: StorageId) -> Option<&Binding> {
-        self.map(device).ok()?.get(storage)
+        self.map(device).get(storage)
     }
 
     pub(crate) fn bind(
@@ -53,9 +55,7 @@ impl Bound {
         buffer: Buffer,
         offset: usize,
     ) {
-        if let Some(map) = self.maps.get_mut(device.index()) {
-            map.bind(storage, Binding { buffer, offset });
-        }
+        self.maps[device.index()].bind(storage, Binding { buffer, offset });
     }
 }
 
@@ -110,7 +110,7 @@ impl Executable {
 
     /// The estimated time of a segment, in nanoseconds.
     pub(crate) fn estimate_ns(&self, segment: usize) -> f64 {
-        self.estimates.get(segment).copied().unwrap_or(0.0)
+        self.estimates[segment]
     }
 
     /// One empty place for each copy.
@@ -145,89 +145,61 @@ impl Executable {
         (device, backend): (DeviceId, &dyn Backend),
         storage: StorageId,
         bytes: &[u8],
-    ) -> Result<(), ActionError> {
-        let binding = bound.binding(device, storage);
-        if let Some(binding) = binding.filter(|_| !bytes.is_empty()) {
-            let queue = backend.queue();
-            queue.write(&binding.buffer, binding.offset, bytes)?;
+    ) -> Result<(), DeviceError> {
+        match bound.binding(device, storage) {
+            Some(binding) if !bytes.is_empty() => {
+                let queue = backend.queue();
+                queue.write(&binding.buffer, binding.offset, bytes)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// Queues an action; the write of a copy waits for its bytes.
+    /// Queues an action on its device; the write of a copy waits for its bytes.
     pub(crate) fn queue(
         &self,
-        devices: &[Arc<dyn Backend>],
+        (action, backend): (Action, &dyn Backend),
         bound: &Bound,
-        action: Action,
         scalars: &[i32],
         tickets: &mut Tickets,
-    ) -> Result<(), ActionError> {
-        let schedule = &self.passes.schedule;
+    ) -> Result<(), DeviceError> {
+        let queue = backend.queue();
+        let bytes_of = |at: usize| self.passes.schedule.copies[at].bytes_of(scalars);
         match action {
-            Action::Launch(at) => {
-                let launched = schedule.segments.get(at).zip(bound.programs.get(at));
-                if let Some((segment, program)) = launched {
-                    let queue = backend(devices, segment.device)?.queue();
-                    queue.launch(program.as_ref(), scalars)?;
-                }
-            }
+            Action::Launch(at) => queue.launch(bound.programs[at].as_ref(), scalars),
             Action::Upload(at) => {
-                let upload = schedule.uploads.get(at).zip(bound.uploads.get(at));
-                if let Some((upload, (bytes, to))) = upload {
-                    let queue = backend(devices, upload.device)?.queue();
-                    queue.write(&to.buffer, to.offset, bytes.as_slice())?;
-                }
+                let (bytes, to) = &bound.uploads[at];
+                queue.write(&to.buffer, to.offset, bytes.as_slice())
             }
-            Action::Read(at) | Action::Write(at) => {
-                let copy = schedule.copies.get(at).zip(tickets.get_mut(at));
-                let Some((copy, ticket)) = copy else {
-                    return Ok(());
-                };
-                let bytes = copy.bytes_of(scalars);
-                if bytes.is_empty() {
-                    return Ok(());
+            Action::Read(at) => {
+                let (bytes, [from, _]) = (bytes_of(at), &bound.copies[at]);
+                if !bytes.is_empty() {
+                    let read = queue.read(&from.buffer, from.offset + bytes.start, bytes.len())?;
+                    tickets[at] = Some(read);
                 }
-                let reads = matches!(action, Action::Read(_));
-                let device = if reads { copy.from } else { copy.to };
-                let binding = bound.binding(device, copy.storage);
-                let binding = binding.ok_or(Violation::NotRead { copy: at })?;
-                let queue = backend(devices, device)?.queue();
-                let offset = binding.offset + bytes.start;
-                if reads {
-                    *ticket = Some(queue.read(&binding.buffer, offset, bytes.len())?);
-                } else {
-                    let read = ticket.take().ok_or(Violation::NotRead { copy: at })?;
-                    queue.write(&binding.buffer, offset, &read.wait()?)?;
-                }
+                Ok(())
             }
+            Action::Write(at) => match tickets[at].take() {
+                Some(read) => {
+                    let (bytes, [_, to]) = (bytes_of(at), &bound.copies[at]);
+                    queue.write(&to.buffer, to.offset + bytes.start, &read.wait()?)
+                }
+                None => Ok(()),
+            },
         }
-        Ok(())
     }
-}
-
-/// A device by its position.
-pub(crate) fn backend(
-    devices: &[Arc<dyn Backend>],
-    device: DeviceId,
-) -> Result<&dyn Backend, Violation> {
-    devices.at(device).ok_or(Violation::NoDevice {
-        device: device.index(),
-    })
 }
 
 /// The actions of a schedule, each with the device on whose queue it is.
 fn with_devices(schedule: &Schedule) -> Vec<(Action, DeviceId)> {
     let device = |action: Action| match action {
-        Action::Launch(at) => Some(schedule.segments.get(at)?.device),
-        Action::Upload(at) => Some(schedule.uploads.get(at)?.device),
-        Action::Read(at) => Some(schedule.copies.get(at)?.from),
-        Action::Write(at) => Some(schedule.copies.get(at)?.to),
+        Action::Launch(at) => schedule.segments[at].device,
+        Action::Upload(at) => schedule.uploads[at].device,
+        Action::Read(at) => schedule.copies[at].from,
+        Action::Write(at) => schedule.copies[at].to,
     };
     let actions = schedule.actions().into_iter();
-    actions
-        .filter_map(|action| Some((action, device(action)?)))
-        .collect()
+    actions.map(|action| (action, device(action))).collect()
 }
 
 fn devices_from(actions: &[(Action, DeviceId)]) -> Vec<DeviceSet> {
@@ -244,11 +216,11 @@ fn devices_from(actions: &[(Action, DeviceId)]) -> Vec<DeviceSet> {
 /// The estimated time of each segment, in nanoseconds.
 fn estimates(graph: &Graph, passes: &Passes, devices: &[Arc<dyn Backend>]) -> Vec<f64> {
     let estimate = |segment: &Segment| {
+        let (device, backend) = (segment.device, devices.at(segment.device));
         let nodes = graph.nodes_of(&segment.nodes);
-        backend(devices, segment.device).map_or(0.0, |backend| {
-            let times = nodes.map(|node| passes.times.node(segment.device, backend, node));
-            times.sum()
-        })
+        nodes
+            .map(|node| passes.times.node(device, backend, node))
+            .sum()
     };
     passes.schedule.segments.iter().map(estimate).collect()
 }

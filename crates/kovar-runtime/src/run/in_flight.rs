@@ -10,15 +10,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kovar_core::StorageId;
-use kovar_core::backend::{Backend, ReadTicket};
+use kovar_core::backend::Backend;
+use kovar_core::error::DeviceError;
 
-use super::error::ActionError;
-use super::executable::{Bound, Executable, backend};
-use crate::device::{DeviceId, DeviceSet};
+use super::executable::{Bound, Executable, Tickets};
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::schedule::Action;
-
-/// The reads that were queued for copies, by copy.
-pub(crate) type Tickets = Vec<Option<Box<dyn ReadTicket>>>;
 
 /// A run whose actions are not all queued yet.
 pub(crate) struct InFlightRun {
@@ -40,16 +37,17 @@ impl InFlightRun {
     pub(crate) fn new(
         executable: &Arc<Executable>,
         bound: Arc<Bound>,
-        inputs: Vec<(StorageId, Vec<u8>)>,
+        inputs: &[(StorageId, &[u8])],
         scalars: &[i32],
     ) -> Self {
         let tickets = executable.no_tickets();
+        let inputs = inputs.iter().map(|&(id, bytes)| (id, bytes.to_vec()));
         Self {
             ready: vec![0.0; tickets.len()],
             tickets,
             executable: executable.clone(),
             bound,
-            inputs,
+            inputs: inputs.collect(),
             scalars: scalars.to_vec(),
             at: 0,
             begun: DeviceSet::default(),
@@ -64,9 +62,7 @@ impl InFlightRun {
     /// for none, or if its device is in `busy`.
     fn waits_until(&self, busy: DeviceSet) -> Option<f64> {
         match self.next()? {
-            (Action::Write(copy), device) if !busy.contains(device) => {
-                self.ready.get(copy).copied()
-            }
+            (Action::Write(copy), device) if !busy.contains(device) => Some(self.ready[copy]),
             _ => None,
         }
     }
@@ -77,7 +73,7 @@ impl InFlightRun {
         devices: &[Arc<dyn Backend>],
         busy: DeviceSet,
         clocks: &mut [f64],
-    ) -> Result<(), ActionError> {
+    ) -> Result<(), DeviceError> {
         while let Some((action, device)) = self.next() {
             if busy.contains(device) || matches!(action, Action::Write(_)) {
                 break;
@@ -94,29 +90,22 @@ impl InFlightRun {
         action: Action,
         device: DeviceId,
         clocks: &mut [f64],
-    ) -> Result<(), ActionError> {
+    ) -> Result<(), DeviceError> {
+        let backend = devices.at(device);
         if !self.begun.contains(device) {
             self.begun.insert(device);
-            let target = (device, backend(devices, device)?);
             for (storage, bytes) in &self.inputs {
-                Executable::write_input(&self.bound, target, *storage, bytes)?;
+                Executable::write_input(&self.bound, (device, backend), *storage, bytes)?;
             }
         }
         let (executable, bound, scalars) = (&self.executable, &self.bound, &self.scalars);
-        executable.queue(devices, bound, action, scalars, &mut self.tickets)?;
-        if let Some(clock) = clocks.get_mut(device.index()) {
-            match action {
-                Action::Launch(segment) => *clock += executable.estimate_ns(segment),
-                Action::Read(copy) => {
-                    if let Some(ready) = self.ready.get_mut(copy) {
-                        *ready = *clock;
-                    }
-                }
-                Action::Write(copy) => {
-                    *clock = clock.max(self.ready.get(copy).copied().unwrap_or(0.0));
-                }
-                Action::Upload(_) => {}
-            }
+        executable.queue((action, backend), bound, scalars, &mut self.tickets)?;
+        let clock = &mut clocks[device.index()];
+        match action {
+            Action::Launch(segment) => *clock += executable.estimate_ns(segment),
+            Action::Read(copy) => self.ready[copy] = *clock,
+            Action::Write(copy) => *clock = clock.max(self.ready[copy]),
+            Action::Upload(_) => {}
         }
         self.at += 1;
         Ok(())
@@ -141,7 +130,7 @@ impl InFlightRuns {
         &mut self,
         devices: &[Arc<dyn Backend>],
         run: InFlightRun,
-    ) -> Result<(), ActionError> {
+    ) -> Result<(), DeviceError> {
         if self.is_empty() {
             self.clocks = vec![0.0; devices.len()];
         }
@@ -156,7 +145,7 @@ impl InFlightRuns {
     }
 
     /// Queues all actions of all runs.
-    pub(crate) fn finish(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), ActionError> {
+    pub(crate) fn finish(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), DeviceError> {
         let mut finished = Ok(());
         while finished.is_ok() && !self.is_empty() {
             finished = self.wait_for_next(devices);
@@ -165,7 +154,7 @@ impl InFlightRuns {
     }
 
     /// After a failure no run is in flight.
-    fn clear_if_failed(&mut self, outcome: Result<(), ActionError>) -> Result<(), ActionError> {
+    fn clear_if_failed(&mut self, outcome: Result<(), DeviceError>) -> Result<(), DeviceError> {
         if outcome.is_err() {
             self.runs.clear();
         }
@@ -174,7 +163,7 @@ impl InFlightRuns {
 
     /// Queues what can be queued without waiting: the actions of each run up to the first bytes
     /// that it needs, or the first device that an earlier run still has actions for.
-    fn advance(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), ActionError> {
+    fn advance(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), DeviceError> {
         let mut busy = DeviceSet::default();
         for run in &mut self.runs {
             run.advance(devices, busy, &mut self.clocks)?;
@@ -185,7 +174,7 @@ impl InFlightRuns {
     }
 
     /// Waits for the bytes that are estimated to arrive first, and queues what can be queued then.
-    fn wait_for_next(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), ActionError> {
+    fn wait_for_next(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), DeviceError> {
         let mut busy = DeviceSet::default();
         let mut first: Option<(f64, usize)> = None;
         for (at, run) in self.runs.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kovar_core::backend::Backend;
 use kovar_core::error::DeviceError;
 
-use crate::device::DeviceSet;
+use crate::device::{DeviceSet, Devices};
 
 /// How often a device is waited for until a wait succeeds: one wait may report the error of queued
 /// work, a second one an error of the wait itself.
@@ -32,8 +32,8 @@ pub(crate) fn wait_until_idle<'b>(
 
 /// Waits until the work that is queued on some of `devices` is done.
 pub(crate) fn wait_for(devices: &[Arc<dyn Backend>], which: DeviceSet) -> Result<(), DeviceError> {
-    let waited_for = which.iter().filter_map(|at| devices.get(at.index()));
-    waited_for.map(AsRef::as_ref).try_for_each(wait_for_queue)
+    let mut waited_for = which.iter().map(|device| devices.at(device));
+    waited_for.try_for_each(wait_for_queue)
 }
 
 fn wait_for_queue(device: &dyn Backend) -> Result<(), DeviceError> {

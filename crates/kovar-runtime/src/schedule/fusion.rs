@@ -13,8 +13,8 @@ use kovar_core::fusion::{FusedNodes, Fusion, Group, link};
 use kovar_core::{Graph, NodeId, NodeRef, StorageKind, Value};
 
 use super::segment::{self, Schedule};
-use crate::bytes::RangeSet;
 use crate::device::{DeviceId, Devices};
+use crate::intervals::ByteSet;
 use crate::place::Inputs;
 use crate::place::liveness::{Liveness, writes_whole_span};
 use crate::plural::plural;
@@ -30,9 +30,7 @@ pub(crate) fn fuse(inputs: Inputs<'_>, liveness: &Liveness, schedule: &mut Sched
     };
     let mut first = 0;
     for segment in &mut schedule.segments {
-        if let Some(device) = inputs.devices.at(segment.device) {
-            segment.groups = finder.groups(segment, device, first);
-        }
+        segment.groups = finder.groups(segment, inputs.devices.at(segment.device), first);
         first += segment.nodes.len();
     }
     if schedule.segments.iter().any(|s| !s.groups.is_empty()) {
@@ -144,13 +142,11 @@ impl<'g> Accesses<'g> {
             let reads = node.inputs().map(|value| (value, true));
             let writes = node.writes().map(|value| (value, !writes_whole_span(node)));
             for (value, keeps) in reads.chain(writes) {
-                if let Some(of_storage) = all.get_mut(value.storage.index()) {
-                    of_storage.push(Access {
-                        position,
-                        value,
-                        keeps,
-                    });
-                }
+                all[value.storage.index()].push(Access {
+                    position,
+                    value,
+                    keeps,
+                });
             }
         }
         Self(all)
@@ -158,17 +154,17 @@ impl<'g> Accesses<'g> {
 
     /// Whether bytes of `value` are needed after position `last`.
     fn are_needed_after(&self, value: &Value, kind: StorageKind, last: usize) -> bool {
-        let mut rest = RangeSet::new();
-        rest.insert(value.byte_span());
-        let accesses = self.0.get(value.storage.index()).map_or(&[][..], |a| a);
+        let mut rest = ByteSet::default();
+        rest.set(value.byte_span(), ());
+        let accesses = &self.0[value.storage.index()];
         let later = accesses.partition_point(|access| access.position <= last);
-        for access in accesses.get(later..).unwrap_or_default() {
+        for access in &accesses[later..] {
             let span = access.value.byte_span();
-            if access.keeps && rest.overlaps(&span) {
+            if access.keeps && rest.overlaps(span.clone()) {
                 return true;
             }
             if !access.keeps {
-                rest.remove(span);
+                rest.clear(span);
             }
         }
         let outlives = matches!(kind, StorageKind::State | StorageKind::Output);
@@ -271,9 +267,8 @@ fn adjust_replicas(graph: &Graph, schedule: &mut Schedule) {
         touched.insert((copy.storage, copy.to));
     }
     schedule.replicas.retain(|replica| {
-        let storage = graph.storage(replica.storage);
-        let within_a_run = storage.is_some_and(|storage| storage.kind == StorageKind::Temp);
-        !within_a_run || touched.contains(&(replica.storage, replica.device))
+        let kind = graph.storages()[replica.storage.index()].kind;
+        kind != StorageKind::Temp || touched.contains(&(replica.storage, replica.device))
     });
     let replicas = schedule.replicas.iter_mut();
     let mut by_place: HashMap<_, _> = replicas
@@ -281,8 +276,7 @@ fn adjust_replicas(graph: &Graph, schedule: &mut Schedule) {
         .collect();
     for (place, first, last) in extents {
         if let Some(replica) = by_place.get_mut(&place) {
-            replica.lifetime.start = replica.lifetime.start.min(first);
-            replica.lifetime.end = replica.lifetime.end.max(last);
+            replica.lifetime.extend(first, last);
         }
     }
 }

@@ -7,9 +7,9 @@ use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use super::packing::{Request, Slot, lower_bound, pack};
-use super::segment::{Replica, Schedule};
+use super::segment::{Lifetime, Replica, Schedule};
 use crate::device::{DeviceId, Devices};
-use crate::place::liveness::{Lifetime, Liveness};
+use crate::place::liveness::Liveness;
 use crate::place::placement::Placement;
 use crate::place::{Inputs, PlaceError};
 use crate::plural::plural;
@@ -72,9 +72,7 @@ impl MemoryPlan {
             );
         }
         for (id, device, slot) in &self.slots {
-            let Some(storage) = graph.storage(*id) else {
-                continue;
-            };
+            let storage = &graph.storages()[id.index()];
             let _ = write!(text, "  {} `{}`", storage.kind.name(), storage.name);
             if devices.len() > 1 {
                 let _ = write!(text, " on {}", devices.name(*device));
@@ -93,18 +91,18 @@ impl MemoryPlan {
 /// Whether a replica lies in its device's arena: prepared weights and states at home have memory of
 /// their own.
 pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Replica) -> bool {
-    match graph.storage(replica.storage).map(|storage| storage.kind) {
-        Some(StorageKind::Input | StorageKind::Temp | StorageKind::Output) => true,
-        Some(StorageKind::State) => placement.home(replica.storage) != Some(replica.device),
-        Some(StorageKind::Weight) => placement.is_streamed(replica.storage, replica.device),
-        None => false,
+    match graph.storages()[replica.storage.index()].kind {
+        StorageKind::Input | StorageKind::Temp | StorageKind::Output => true,
+        StorageKind::State => placement.home(replica.storage) != replica.device,
+        StorageKind::Weight => placement.is_streamed(replica.storage, replica.device),
     }
 }
 
 /// Gives a slot to every replica that lives within a run.
 ///
 /// # Errors
-/// [`PlaceError::TooLarge`] for a storage that no buffer of its device can hold.
+/// [`PlaceError::TooLarge`] for a storage, or a state at its home, that no buffer of its device can
+/// hold.
 pub(crate) fn plan(
     inputs: Inputs<'_>,
     liveness: &Liveness,
@@ -116,10 +114,9 @@ pub(crate) fn plan(
         start: 0,
         end: liveness.nodes().len().saturating_sub(1),
     };
-    let mut in_arenas: Vec<&Replica> = schedule.replicas.iter().collect();
-    in_arenas.retain(|replica| lies_in_arena(graph, placement, replica));
-    in_arenas.sort_by_key(|replica| (replica.storage, replica.device));
-    let mut slots = Vec::with_capacity(in_arenas.len());
+    let mut replicas: Vec<&Replica> = schedule.replicas.iter().collect();
+    replicas.sort_by_key(|replica| (replica.storage, replica.device));
+    let mut slots = Vec::with_capacity(replicas.len());
     let mut arenas = Vec::with_capacity(devices.len());
     for (device, backend) in devices.numbered() {
         let info = backend.info();
@@ -127,10 +124,12 @@ pub(crate) fn plan(
         let max = info.max_buffer_bytes / alignment * alignment;
         let mut ids = Vec::new();
         let mut requests = Vec::new();
-        for replica in in_arenas.iter().filter(|replica| replica.device == device) {
-            let Some(storage) = graph.storage(replica.storage) else {
+        for replica in replicas.iter().filter(|replica| replica.device == device) {
+            let storage = &graph.storages()[replica.storage.index()];
+            let in_arena = lies_in_arena(graph, placement, replica);
+            if !in_arena && storage.kind != StorageKind::State {
                 continue;
-            };
+            }
             let rounded = storage.bytes.checked_next_multiple_of(alignment);
             let Some(bytes) = rounded.filter(|&bytes| bytes <= max) else {
                 return Err(PlaceError::TooLarge {
@@ -140,10 +139,12 @@ pub(crate) fn plan(
                     max: info.max_buffer_bytes,
                 });
             };
-            let reuse = inputs.policy.reuse_memory;
-            let lifetime = if reuse { replica.lifetime } else { whole_run };
-            ids.push(replica.storage);
-            requests.push(Request { lifetime, bytes });
+            if in_arena {
+                let reuse = inputs.policy.reuse_memory;
+                let lifetime = if reuse { replica.lifetime } else { whole_run };
+                ids.push(replica.storage);
+                requests.push(Request { lifetime, bytes });
+            }
         }
         let (packed, mut chunks) = pack(&requests, max);
         if chunks.is_empty() && !ids.is_empty() {

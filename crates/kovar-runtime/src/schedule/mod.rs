@@ -10,8 +10,6 @@ mod transfer;
 mod weight_uses;
 
 pub(crate) use scheduler::schedule;
-pub use segment::{Action, Replica, Schedule, Segment, Upload};
+pub use segment::{Action, Lifetime, Replica, Schedule, Segment, Upload};
 pub use transfer::{Copy, Limit};
 pub(crate) use weight_uses::{WeightUses, weight_uses};
-
-pub use crate::place::liveness::Lifetime;

@@ -1,6 +1,6 @@
 //! Packs requests for memory, each for some time, into few bytes.
 
-use crate::place::liveness::Lifetime;
+use super::segment::Lifetime;
 
 /// A range of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

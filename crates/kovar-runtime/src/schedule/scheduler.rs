@@ -1,13 +1,15 @@
 //! Cuts the needed nodes into segments and plans the copies between devices.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use kovar_core::{Graph, NodeId, NodeRef, StorageId, StorageKind};
 
-use super::segment::{Replica, Schedule, Segment, Upload};
+use super::memory::lies_in_arena;
+use super::segment::{Lifetime, Replica, Schedule, Segment, Upload};
 use super::transfer::{Limit, StorageReplicas};
 use crate::device::DeviceId;
-use crate::place::liveness::{Lifetime, Liveness, writes_whole_span};
+use crate::place::liveness::{Liveness, writes_whole_span};
 use crate::place::placement::Placement;
 use crate::place::{Inputs, layer_of};
 
@@ -25,7 +27,6 @@ pub(crate) fn schedule(inputs: Inputs<'_>, liveness: &Liveness, placement: &Plac
             starts_here = true;
         }
         let device = placement.owner(node.output().storage, position);
-        let device = device.unwrap_or(DeviceId::FIRST);
         let layer = scheduler.streamed_layer(node, device);
         scheduler.add_to_segment(id, position, device, layer, |segment| {
             let most = policy.max_segment_nodes;
@@ -67,8 +68,7 @@ impl<'g> Scheduler<'g> {
     fn new(graph: &'g Graph, placement: &'g Placement) -> Self {
         let storages = graph.storage_ids().zip(graph.storages());
         let storages = storages.map(|(id, storage)| {
-            let home = placement.home(id).unwrap_or(DeviceId::FIRST);
-            StorageReplicas::before_run(storage.kind, storage.bytes, home)
+            StorageReplicas::before_run(storage.kind, storage.bytes, placement.home(id))
         });
         Self {
             graph,
@@ -79,10 +79,6 @@ impl<'g> Scheduler<'g> {
             replicas: HashMap::new(),
             streams: Streams::default(),
         }
-    }
-
-    fn home(&self, storage: StorageId) -> DeviceId {
-        self.placement.home(storage).unwrap_or(DeviceId::FIRST)
     }
 
     /// The layer whose weights a node streams to its device, if it streams any.
@@ -154,39 +150,39 @@ impl<'g> Scheduler<'g> {
         for (i, input) in node.inputs().enumerate() {
             self.touch(input.storage, device, position);
             let kind = node.storage_of(input).kind;
-            if !matches!(kind, StorageKind::Weight | StorageKind::Input)
-                && let Some(replicas) = self.storages.get_mut(input.storage.index())
-            {
+            if !matches!(kind, StorageKind::Weight | StorageKind::Input) {
                 let needed = (input.byte_span(), Limit::of(node, i, input));
-                let copies = &mut self.schedule.copies;
-                replicas.fetch(input.storage, needed, device, segment, copies);
+                self.fetch(input.storage, needed, device, segment);
             }
         }
         for value in node.writes() {
             self.touch(value.storage, device, position);
-            let Some(replicas) = self.storages.get_mut(value.storage.index()) else {
-                continue;
-            };
-            let span = value.byte_span();
             if !writes_whole_span(node) {
-                let copies = &mut self.schedule.copies;
-                let needed = (span.clone(), None);
-                replicas.fetch(value.storage, needed, device, segment, copies);
+                let needed = (value.byte_span(), None);
+                self.fetch(value.storage, needed, device, segment);
             }
-            replicas.write(span, device, segment);
+            self.storages[value.storage.index()].write(value.byte_span(), device, segment);
         }
+    }
+
+    /// Plans the copies that make bytes valid on a device before a segment.
+    fn fetch(
+        &mut self,
+        storage: StorageId,
+        needed: (Range<usize>, Option<Limit>),
+        device: DeviceId,
+        segment: usize,
+    ) {
+        let copies = &mut self.schedule.copies;
+        self.storages[storage.index()].fetch(storage, needed, device, segment, copies);
     }
 
     /// Plans the copies that bring states and outputs to their homes after the last segment.
     fn return_home(&mut self) {
         let end = self.schedule.segments.len();
         for (id, storage) in self.graph.storage_ids().zip(self.graph.storages()) {
-            let home = self.home(id);
-            if matches!(storage.kind, StorageKind::State | StorageKind::Output)
-                && let Some(replicas) = self.storages.get_mut(id.index())
-            {
-                let needed = (0..storage.bytes, None);
-                replicas.fetch(id, needed, home, end, &mut self.schedule.copies);
+            if matches!(storage.kind, StorageKind::State | StorageKind::Output) {
+                self.fetch(id, (0..storage.bytes, None), self.placement.home(id), end);
             }
         }
     }
@@ -195,20 +191,15 @@ impl<'g> Scheduler<'g> {
     fn touch(&mut self, storage: StorageId, device: DeviceId, position: usize) {
         let replicas = &mut self.schedule.replicas;
         let at = *self.replicas.entry((storage, device)).or_insert_with(|| {
+            let (start, end) = (position, position);
             replicas.push(Replica {
                 storage,
                 device,
-                lifetime: Lifetime {
-                    start: position,
-                    end: position,
-                },
+                lifetime: Lifetime { start, end },
             });
             replicas.len() - 1
         });
-        if let Some(replica) = replicas.get_mut(at) {
-            replica.lifetime.start = replica.lifetime.start.min(position);
-            replica.lifetime.end = replica.lifetime.end.max(position);
-        }
+        replicas[at].lifetime.extend(position, position);
     }
 
     /// Extends the lifetimes of replicas to the copies, the uploads, and the begin or end of the
@@ -217,35 +208,24 @@ impl<'g> Scheduler<'g> {
         for at in 0..self.schedule.copies.len() {
             let copy = &self.schedule.copies[at];
             let (storage, from, to) = (copy.storage, copy.from, copy.to);
-            let needed = self
-                .extents
-                .get(copy.before)
-                .map_or(last, |extent| extent.0);
-            let made = copy.after.and_then(|segment| self.extents.get(segment));
-            let made = made.map_or(0, |extent| extent.1);
+            let needed = self.extents.get(copy.before);
+            let needed = needed.map_or(last, |extent| extent.0);
+            let made = copy.after.map_or(0, |segment| self.extents[segment].1);
             self.touch(storage, to, needed);
             self.touch(storage, from, made);
         }
         for at in 0..self.schedule.uploads.len() {
             let upload = self.schedule.uploads[at];
-            let queued = self.extents.get(upload.before).map_or(0, |extent| extent.0);
-            self.touch(upload.weight, upload.device, queued);
+            self.touch(upload.weight, upload.device, self.extents[upload.before].0);
         }
         for replica in &mut self.schedule.replicas {
-            let storage = self.graph.storage(replica.storage);
-            let kind = storage.map(|storage| storage.kind);
-            let home = self.placement.home(replica.storage);
-            let at_home = home.unwrap_or(DeviceId::FIRST) == replica.device;
-            let streamed = self.placement.is_streamed(replica.storage, replica.device);
-            let whole_run = match kind {
-                Some(StorageKind::Weight) => !streamed,
-                Some(StorageKind::State) => at_home,
-                _ => false,
-            };
-            if whole_run || kind == Some(StorageKind::Input) {
+            let kind = self.graph.storages()[replica.storage.index()].kind;
+            let in_arena = lies_in_arena(self.graph, self.placement, replica);
+            let at_home = self.placement.home(replica.storage) == replica.device;
+            if !in_arena || kind == StorageKind::Input {
                 replica.lifetime.start = 0;
             }
-            if whole_run || (kind == Some(StorageKind::Output) && at_home) {
+            if !in_arena || (kind == StorageKind::Output && at_home) {
                 replica.lifetime.end = last;
             }
         }

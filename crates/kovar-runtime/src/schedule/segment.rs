@@ -9,8 +9,29 @@ use kovar_core::{Graph, NodeId, StorageId};
 
 use super::transfer::Copy;
 use crate::device::{DeviceId, Devices};
-use crate::place::liveness::Lifetime;
 use crate::plural::plural;
+
+/// The positions of needed nodes, in program order, between which bytes are needed, both inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The first access; 0 for bytes from before the run.
+    pub start: usize,
+    /// The last access; the last position for bytes that are kept after the run.
+    pub end: usize,
+}
+
+impl Lifetime {
+    /// Whether both include some position.
+    pub fn overlaps(&self, other: &Lifetime) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
+    /// Extends it to positions.
+    pub(crate) fn extend(&mut self, start: usize, end: usize) {
+        self.start = self.start.min(start);
+        self.end = self.end.max(end);
+    }
+}
 
 /// Consecutive nodes that one device runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,34 +98,27 @@ pub struct Schedule {
 impl Schedule {
     /// What a run queues after the inputs were written, in order.
     pub fn actions(&self) -> Vec<Action> {
+        // By segment, what comes just before it and just after it.
+        let mut before = vec![Vec::new(); self.segments.len() + 1];
+        let mut after = vec![Vec::new(); self.segments.len()];
         let mut actions = Vec::with_capacity(self.segments.len() + 2 * self.copies.len());
-        let copies = || self.copies.iter().enumerate();
-        // Grouped by segment, so that no search is needed below.
-        let mut reads: Vec<Vec<usize>> = vec![Vec::new(); self.segments.len()];
-        for (at, copy) in copies() {
-            match copy.after.and_then(|segment| reads.get_mut(segment)) {
-                Some(reads) => reads.push(at),
-                None => actions.push(Action::Read(at)),
-            }
+        for (at, copy) in self.copies.iter().enumerate() {
+            before[copy.before].push(Action::Write(at));
+            let reads = copy
+                .after
+                .map_or(&mut actions, |segment| &mut after[segment]);
+            reads.push(Action::Read(at));
         }
-        let mut uploads: Vec<Vec<usize>> = vec![Vec::new(); self.segments.len()];
         for (at, upload) in self.uploads.iter().enumerate() {
-            if let Some(uploads) = uploads.get_mut(upload.before) {
-                uploads.push(at);
-            }
+            before[upload.before].push(Action::Upload(at));
         }
-        let mut uploads = uploads.into_iter();
-        let mut writes = copies().peekable();
-        for (segment, reads) in reads.into_iter().enumerate() {
-            while let Some((at, _)) = writes.next_if(|(_, copy)| copy.before <= segment) {
-                actions.push(Action::Write(at));
-            }
-            let uploads = uploads.next().unwrap_or_default();
-            actions.extend(uploads.into_iter().map(Action::Upload));
+        let mut before = before.into_iter();
+        for (segment, after) in after.into_iter().enumerate() {
+            actions.extend(before.next().into_iter().flatten());
             actions.push(Action::Launch(segment));
-            actions.extend(reads.into_iter().map(Action::Read));
+            actions.extend(after);
         }
-        actions.extend(writes.map(|(at, _)| Action::Write(at)));
+        actions.extend(before.flatten());
         actions
     }
 
@@ -114,7 +128,7 @@ impl Schedule {
         copies.map(|copy| copy.bytes_of(scalars).len()).sum()
     }
 
-    /// One line for each segment and each copy.
+    /// One line for each segment, upload, copy and replica.
     pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let mut text = format!("segments: {}\n", self.segments.len());
         for (i, segment) in self.segments.iter().enumerate() {
@@ -131,8 +145,7 @@ impl Schedule {
         }
         if !self.uploads.is_empty() {
             let uploads = self.uploads.iter();
-            let storages =
-                uploads.filter_map(|upload| Some((upload, graph.storage(upload.weight)?)));
+            let storages = uploads.map(|upload| (upload, &graph.storages()[upload.weight.index()]));
             let bytes: usize = storages.clone().map(|(_, storage)| storage.bytes).sum();
             let uploads = self.uploads.len();
             let _ = writeln!(text, "uploads: {uploads}, {}", plural(bytes, "byte"));
@@ -141,16 +154,13 @@ impl Schedule {
                 let _ = writeln!(text, "  {} to {device} before {before}", storage.name);
             }
         }
-        if self.copies.is_empty() {
-            return text;
+        if !self.copies.is_empty() {
+            let bytes: usize = self.copies.iter().map(|copy| copy.bytes.len()).sum();
+            let copies = self.copies.len();
+            let _ = writeln!(text, "copies: {copies}, {}", plural(bytes, "byte"));
         }
-        let bytes: usize = self.copies.iter().map(|copy| copy.bytes.len()).sum();
-        let copies = self.copies.len();
-        let _ = writeln!(text, "copies: {copies}, {}", plural(bytes, "byte"));
         for copy in &self.copies {
-            let storage = graph
-                .storage(copy.storage)
-                .map_or("?", |storage| storage.name.as_str());
+            let storage = &graph.storages()[copy.storage.index()].name;
             let after = match copy.after {
                 Some(segment) => format!("after {segment}"),
                 None => "first".to_owned(),
@@ -160,8 +170,7 @@ impl Schedule {
                 segment => format!("before {segment}"),
             };
             let rows = copy.limit.map_or_else(String::new, |limit| {
-                let rows = graph.scalars().get(limit.rows.index());
-                rows.map_or_else(String::new, |rows| format!(", {} rows,", rows.name))
+                format!(", {} rows,", graph.scalars()[limit.rows.index()].name)
             });
             let _ = writeln!(
                 text,
@@ -169,6 +178,17 @@ impl Schedule {
                 copy.bytes,
                 devices.name(copy.from),
                 devices.name(copy.to)
+            );
+        }
+        let _ = writeln!(text, "replicas: {}", self.replicas.len());
+        for replica in &self.replicas {
+            let storage = &graph.storages()[replica.storage.index()];
+            let (kind, name, bytes) = (storage.kind.name(), &storage.name, storage.bytes);
+            let (device, Lifetime { start, end }) = (replica.device, replica.lifetime);
+            let device = devices.name(device);
+            let _ = writeln!(
+                text,
+                "  {kind} `{name}`, {bytes} bytes on {device}: {start}..={end}"
             );
         }
         text

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use kovar_core::{NodeRef, ScalarId, StorageId, StorageKind, Value};
 
-use crate::bytes::RangeSet;
 use crate::device::DeviceId;
+use crate::intervals::{ByteSet, Intervals};
 
 /// The valid rows of a cache: the first rows of a storage, their number given by a run-time scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,28 +84,17 @@ impl Copy {
 #[derive(Debug)]
 struct ReplicaBytes {
     device: DeviceId,
-    valid: RangeSet,
+    valid: ByteSet,
     /// Ranges of which only the bytes within a limit are valid.
     limited: Vec<(Limit, Range<usize>)>,
-    /// The segments that made bytes valid; bytes that were valid before the run are not listed.
-    made: Vec<(Range<usize>, usize)>,
+    /// The segments that made bytes valid; bytes that were valid before the run have none.
+    made: Intervals<usize>,
 }
 
 impl ReplicaBytes {
-    /// The last segment that made any of `bytes` valid.
-    fn ready(&self, bytes: &Range<usize>) -> Option<usize> {
-        let overlapping = self
-            .made
-            .iter()
-            .filter(|(made, _)| made.start < bytes.end && bytes.start < made.end);
-        overlapping.map(|&(_, segment)| segment).max()
-    }
-
     fn make(&mut self, bytes: Range<usize>, segment: usize) {
-        self.made
-            .retain(|(made, _)| made.start < bytes.start || made.end > bytes.end);
-        self.made.push((bytes.clone(), segment));
-        self.valid.insert(bytes);
+        self.made.set(bytes.clone(), segment);
+        self.valid.set(bytes, ());
     }
 }
 
@@ -118,7 +107,7 @@ impl StorageReplicas {
     pub(crate) fn before_run(kind: StorageKind, bytes: usize, home: DeviceId) -> Self {
         let mut replicas = Self::default();
         if kind == StorageKind::State {
-            replicas.get(home).valid.insert(0..bytes);
+            replicas.get(home).valid.set(0..bytes, ());
         }
         replicas
     }
@@ -128,9 +117,9 @@ impl StorageReplicas {
         let at = at.unwrap_or_else(|| {
             self.0.push(ReplicaBytes {
                 device,
-                valid: RangeSet::new(),
+                valid: ByteSet::default(),
                 limited: Vec::new(),
-                made: Vec::new(),
+                made: Intervals::default(),
             });
             self.0.len() - 1
         });
@@ -169,11 +158,11 @@ impl StorageReplicas {
             self.widen(storage, &bytes, device, segment, copies);
         }
         for gap in self.get(device).valid.gaps(bytes) {
-            let mut missing = RangeSet::new();
-            missing.insert(gap);
+            let mut missing = ByteSet::default();
+            missing.set(gap, ());
             // The replica that was valid first is nearly always the one that they were computed in.
             while let Some(mut copy) = self.best(storage, &missing, device, segment) {
-                missing.remove(copy.bytes.clone());
+                missing.clear(copy.bytes.clone());
                 copy.limit = limit;
                 if limit.is_none() {
                     self.get(device).make(copy.bytes.clone(), segment);
@@ -205,19 +194,18 @@ impl StorageReplicas {
     fn best(
         &self,
         storage: StorageId,
-        missing: &RangeSet,
+        missing: &ByteSet,
         to: DeviceId,
         before: usize,
     ) -> Option<Copy> {
         let others = self.0.iter().filter(|replica| replica.device != to);
-        let ranges = missing.ranges().iter();
-        let parts = ranges.flat_map(|range| {
+        let parts = missing.within(0..usize::MAX).flat_map(|(range, ())| {
             let others = others.clone();
-            others.flat_map(|replica| {
+            others.flat_map(move |replica| {
                 let parts = replica.valid.within(range.clone());
-                parts.map(|bytes| Copy {
+                parts.map(move |(bytes, ())| Copy {
                     storage,
-                    after: replica.ready(&bytes),
+                    after: replica.made.within(bytes.clone()).map(|(_, at)| at).max(),
                     bytes,
                     from: replica.device,
                     to,
@@ -233,7 +221,7 @@ impl StorageReplicas {
     pub(crate) fn write(&mut self, bytes: Range<usize>, device: DeviceId, segment: usize) {
         self.get(device).make(bytes.clone(), segment);
         for other in self.0.iter_mut().filter(|replica| replica.device != device) {
-            other.valid.remove(bytes.clone());
+            other.valid.clear(bytes.clone());
             other.limited.retain(|(_, part)| apart(part, &bytes));
         }
     }

@@ -42,9 +42,7 @@ pub(crate) fn weight_uses<'g>(
                     });
                     found.len() - 1
                 });
-                if let Some(weight) = found.get_mut(at) {
-                    weight.uses.push(WeightUse { node, operand });
-                }
+                found[at].uses.push(WeightUse { node, operand });
             }
         }
     }

@@ -4,8 +4,7 @@ use kovar_core::error::DeviceError;
 use kovar_core::{DType, Dims};
 
 use crate::device::DeviceSet;
-use crate::run::ActionError;
-use crate::violation::Violation;
+use crate::place::UnknownDevice;
 
 /// Why a session cannot do what it was asked to.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -26,14 +25,9 @@ pub enum SessionError {
         /// Devices given.
         found: usize,
     },
-    /// A home on a device that the session does not have.
-    #[error("weights or states have their home on device {device}, the session has {devices}")]
-    NoHome {
-        /// The position of the home.
-        device: usize,
-        /// How many devices the session has.
-        devices: usize,
-    },
+    /// Homes on a device that the session does not have.
+    #[error(transparent)]
+    UnknownDevice(#[from] UnknownDevice),
     /// A second weight of the same name.
     #[error("the session already has a weight named `{name}`")]
     DuplicateWeight {
@@ -70,13 +64,15 @@ pub enum SessionError {
         /// The weight's name.
         name: String,
     },
-    /// A weight that the session has with another dtype or other dims.
+    /// A weight, or a state of an earlier plan, that the session has with another dtype or other dims.
     #[error(
-        "the graph takes weight `{name}` as {wanted_dtype} {wanted}, the session has it as \
+        "the graph takes {kind} `{name}` as {wanted_dtype} {wanted}, the session has it as \
          {found_dtype} {found}"
     )]
-    WeightMismatch {
-        /// The weight's name.
+    Mismatch {
+        /// The kind of storage.
+        kind: &'static str,
+        /// Its name.
         name: String,
         /// The graph's dtype.
         wanted_dtype: DType,
@@ -85,23 +81,6 @@ pub enum SessionError {
         /// The session's dtype.
         found_dtype: DType,
         /// The session's dims.
-        found: Dims,
-    },
-    /// A state that another plan of the session has with another dtype or other dims.
-    #[error(
-        "the graph has state `{name}` as {wanted_dtype} {wanted}, an earlier plan of the session \
-         has it as {found_dtype} {found}"
-    )]
-    StateMismatch {
-        /// The state's name.
-        name: String,
-        /// The graph's dtype.
-        wanted_dtype: DType,
-        /// The graph's dims.
-        wanted: Dims,
-        /// The earlier plan's dtype.
-        found_dtype: DType,
-        /// The earlier plan's dims.
         found: Dims,
     },
     /// States (a context's caches, say) that exceed the device's memory. Nothing was taken.
@@ -121,33 +100,11 @@ pub enum SessionError {
         /// The device's memory.
         memory: u64,
     },
-    /// A state larger than the largest buffer of its device.
-    #[error("`{name}` takes {bytes} bytes, the largest buffer of {device} has {max}")]
-    StateExceedsBuffer {
-        /// The state's name.
-        name: String,
-        /// Its size.
-        bytes: usize,
-        /// The device's id.
-        device: String,
-        /// The largest buffer of the device.
-        max: usize,
-    },
     /// A state that no compiled plan has.
     #[error("the session has no state named `{name}`")]
     UnknownState {
         /// The name.
         name: String,
-    },
-    /// Bytes that do not have a state's size.
-    #[error("state `{name}` has {expected} bytes, {found} were given")]
-    StateSize {
-        /// The state's name.
-        name: String,
-        /// Its size.
-        expected: usize,
-        /// Bytes given.
-        found: usize,
     },
     /// Bytes that a state does not have.
     #[error("state `{name}` has {bytes} bytes, not {len} from byte {start} on")]
@@ -161,22 +118,10 @@ pub enum SessionError {
         /// Bytes asked for.
         len: usize,
     },
-    /// A plan that breaks an invariant: a defect of a pass.
-    #[error("the plan is wrong: {0}")]
-    Invalid(#[from] Violation),
     /// The calling thread still holds the outputs of a run of this session.
     #[error("this thread still holds the outputs of the last run; drop them first")]
     Busy,
     /// A device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-}
-
-impl From<ActionError> for SessionError {
-    fn from(error: ActionError) -> Self {
-        match error {
-            ActionError::Invalid(violation) => violation.into(),
-            ActionError::Device(error) => error.into(),
-        }
-    }
 }

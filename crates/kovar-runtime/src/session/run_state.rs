@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use kovar_core::backend::{Backend, Buffer};
 use kovar_core::error::DeviceError;
 
-use crate::run::{ActionError, Executable, InFlightRuns, wait_until_idle};
+use crate::device::DeviceId;
+use crate::run::{Executable, InFlightRuns, wait_until_idle};
 
 /// What one run uses at a time.
 #[derive(Default)]
@@ -18,7 +19,7 @@ pub(crate) struct RunState {
     /// Whether devices may still be at work on a run that was not waited for.
     pub(crate) may_be_busy: bool,
     /// The first error of runs that were not waited for.
-    pub(crate) failed: Option<ActionError>,
+    pub(crate) failed: Option<DeviceError>,
 }
 
 impl RunState {
@@ -30,7 +31,7 @@ impl RunState {
     }
 
     /// Queues the rest of the runs in flight. If that fails, waits until all devices are idle.
-    pub(crate) fn queue_all(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), ActionError> {
+    pub(crate) fn queue_all(&mut self, devices: &[Arc<dyn Backend>]) -> Result<(), DeviceError> {
         let queued = self.in_flight.finish(devices);
         if queued.is_err() {
             // The first error is reported; later ones must not reach the next run.
@@ -45,12 +46,12 @@ impl RunState {
     pub(crate) fn wait_until_idle(
         &mut self,
         devices: &[Arc<dyn Backend>],
-    ) -> Result<(), ActionError> {
+    ) -> Result<(), DeviceError> {
         let earlier = self.failed.take().map_or(Ok(()), Err);
         let queued = self.in_flight.finish(devices);
         let done = wait_until_idle(devices);
         self.may_be_busy = false;
-        earlier.and(queued).and(Ok(done?))
+        earlier.and(queued).and(done)
     }
 
     /// Keeps a plan that uses the arenas.
@@ -60,18 +61,13 @@ impl RunState {
     }
 
     /// A buffer of a device's arena.
-    pub(crate) fn chunk(&self, device: usize, chunk: usize) -> Option<&Buffer> {
-        self.arenas.get(device)?.get(chunk)
-    }
-
-    /// The size of a device's arena.
-    pub(crate) fn arena_bytes(&self, device: usize) -> usize {
-        self.chunk_sizes(device).iter().sum()
+    pub(crate) fn chunk(&self, device: DeviceId, chunk: usize) -> &Buffer {
+        &self.arenas[device.index()][chunk]
     }
 
     /// The sizes of the buffers of a device's arena.
-    pub(crate) fn chunk_sizes(&self, device: usize) -> Vec<usize> {
-        let chunks = self.arenas.get(device).into_iter().flatten();
+    pub(crate) fn chunk_sizes(&self, device: DeviceId) -> Vec<usize> {
+        let chunks = self.arenas[device.index()].iter();
         chunks.map(Buffer::len).collect()
     }
 
@@ -80,13 +76,10 @@ impl RunState {
     /// are bound again by their next runs.
     pub(crate) fn grow(
         &mut self,
-        device: usize,
-        backend: &dyn Backend,
+        (device, backend): (DeviceId, &dyn Backend),
         sizes: &[usize],
     ) -> Result<(), DeviceError> {
-        let Some(chunks) = self.arenas.get_mut(device) else {
-            return Ok(());
-        };
+        let chunks = &mut self.arenas[device.index()];
         let outgrown = |chunk: &Buffer, size: &usize| chunk.len() < *size;
         let first = chunks.iter().zip(sizes).position(|(c, s)| outgrown(c, s));
         let mut wanted: Vec<usize> = sizes.to_vec();

@@ -7,7 +7,7 @@ use kovar_core::backend::{Backend, Buffer};
 use kovar_core::{DType, Dims, Graph, Storage, StorageId, StorageKind};
 
 use super::error::SessionError;
-use crate::device::{DeviceId, DeviceSet};
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::place::placement::Placement;
 use crate::run::wait_for;
 
@@ -50,20 +50,14 @@ impl States {
             .ok_or_else(|| SessionError::UnknownState { name: name.into() })
     }
 
-    /// Verifies that a state of the same name, if there is one, has the same dtype and dims.
-    pub(crate) fn check(&self, storage: &Storage) -> Result<(), SessionError> {
-        let Ok(state) = self.get(&storage.name) else {
-            return Ok(());
-        };
-        if (state.info.dtype, state.info.dims) == (storage.dtype, storage.dims) {
-            return Ok(());
-        }
-        Err(SessionError::StateMismatch {
-            name: storage.name.clone(),
-            wanted_dtype: storage.dtype,
-            wanted: storage.dims,
-            found_dtype: state.info.dtype,
-            found: state.info.dims,
+    /// Verifies that the states that `graph` has in common with earlier plans have the same dtype and
+    /// dims.
+    pub(crate) fn check(&self, graph: &Graph) -> Result<(), SessionError> {
+        let storages = graph.storages().iter();
+        let mut states = storages.filter(|storage| storage.kind == StorageKind::State);
+        states.try_for_each(|storage| match self.get(&storage.name) {
+            Ok(State { info, .. }) => check_tensor(storage, info.dtype, info.dims),
+            Err(_) => Ok(()),
         })
     }
 
@@ -99,11 +93,9 @@ impl States {
     ) -> Result<Vec<(StorageId, DeviceId, Buffer)>, SessionError> {
         let mut bound = Vec::new();
         for (id, storage) in graph.storage_ids().zip(graph.storages()) {
-            if storage.kind == StorageKind::State
-                && let Some(device) = placement.home(id)
-                && let Some(backend) = devices.get(device.index())
-            {
-                let buffer = self.get_or_create(storage, device, backend)?;
+            if storage.kind == StorageKind::State {
+                let device = placement.home(id);
+                let buffer = self.get_or_create(storage, device, devices.at(device))?;
                 bound.push((id, device, buffer));
             }
         }
@@ -114,22 +106,13 @@ impl States {
         &mut self,
         storage: &Storage,
         device: DeviceId,
-        backend: &Arc<dyn Backend>,
+        backend: &dyn Backend,
     ) -> Result<Buffer, SessionError> {
-        self.check(storage)?;
         if let Ok(state) = self.get(&storage.name) {
             return Ok(state.buffer.clone());
         }
         let info = backend.info();
-        if storage.bytes > info.max_buffer_bytes {
-            return Err(SessionError::StateExceedsBuffer {
-                name: storage.name.clone(),
-                bytes: storage.bytes,
-                device: info.id.clone(),
-                max: info.max_buffer_bytes,
-            });
-        }
-        let others = self.bytes(device.index());
+        let others = self.bytes(device);
         let total = others.saturating_add(storage.bytes);
         if let Some(memory) = info.memory_bytes.filter(|&memory| total as u64 > memory) {
             return Err(SessionError::StatesTooLarge {
@@ -156,9 +139,28 @@ impl States {
     }
 
     /// The size of a device's states in bytes.
-    pub(crate) fn bytes(&self, device: usize) -> usize {
+    fn bytes(&self, device: DeviceId) -> usize {
         let states = self.states.iter();
-        let there = states.filter(|state| state.info.device.index() == device);
+        let there = states.filter(|state| state.info.device == device);
         there.map(|state| state.buffer.len()).sum()
     }
+}
+
+/// Verifies that a graph's weight or state has the dtype and the dims that the session has for it.
+pub(super) fn check_tensor(
+    storage: &Storage,
+    found_dtype: DType,
+    found: Dims,
+) -> Result<(), SessionError> {
+    if (storage.dtype, storage.dims) == (found_dtype, found) {
+        return Ok(());
+    }
+    Err(SessionError::Mismatch {
+        kind: storage.kind.name(),
+        name: storage.name.clone(),
+        wanted_dtype: storage.dtype,
+        wanted: storage.dims,
+        found_dtype,
+        found,
+    })
 }

@@ -7,26 +7,16 @@ use kovar_core::backend::{Backend, Buffer};
 use kovar_core::{DType, Dims, Graph, HostBytes, Layout, StorageId, StorageKind};
 
 use super::error::SessionError;
-use crate::device::{DeviceId, DeviceSet};
+use super::states::check_tensor;
+use crate::device::{DeviceId, DeviceSet, Devices};
 use crate::passes::Passes;
 use crate::run::wait_for;
 use crate::schedule::WeightUses;
 
-/// A weight of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WeightInfo {
-    /// Its name.
-    pub name: String,
-    /// Its dtype in the file.
-    pub dtype: DType,
-    /// Its dims, outermost first.
-    pub dims: Dims,
-    /// Its size in the file, in bytes.
-    pub bytes: usize,
-}
-
 struct Weight {
-    info: WeightInfo,
+    name: String,
+    dtype: DType,
+    dims: Dims,
     host: HostBytes,
     /// By device, its prepared form.
     prepared: Vec<Option<Buffer>>,
@@ -75,54 +65,35 @@ impl Weights {
         }
         self.by_name.insert(name.into(), self.weights.len());
         self.weights.push(Weight {
-            info: WeightInfo {
-                name: name.into(),
-                dtype,
-                dims,
-                bytes: expected,
-            },
+            name: name.into(),
+            dtype,
+            dims,
             host,
             prepared: vec![None; n_devices],
         });
         Ok(())
     }
 
-    pub(crate) fn infos(&self) -> Vec<WeightInfo> {
-        self.weights.iter().map(|w| w.info.clone()).collect()
-    }
-
-    pub(crate) fn info(&self, name: &str) -> Option<&WeightInfo> {
-        Some(&self.weights.get(*self.by_name.get(name)?)?.info)
+    /// The index of the weight of a name.
+    fn find(&self, name: &str) -> Result<usize, SessionError> {
+        let at = self.by_name.get(name).copied();
+        at.ok_or_else(|| SessionError::MissingWeight { name: name.into() })
     }
 
     /// The weights that a device has prepared, with the bytes of device memory that they take.
-    pub(crate) fn prepared(&self, device: usize) -> impl Iterator<Item = (&str, usize)> {
+    pub(crate) fn prepared(&self, device: DeviceId) -> impl Iterator<Item = (&str, usize)> {
         self.weights.iter().filter_map(move |weight| {
-            let buffer = weight.prepared.get(device)?.as_ref()?;
-            Some((weight.info.name.as_str(), buffer.len()))
+            let buffer = weight.prepared[device.index()].as_ref()?;
+            Some((weight.name.as_str(), buffer.len()))
         })
     }
 
     /// Verifies that the session has the weights that `graph` names, as it names them.
     pub(crate) fn check(&self, graph: &Graph) -> Result<(), SessionError> {
-        for storage in graph.storages() {
-            if storage.kind != StorageKind::Weight {
-                continue;
-            }
-            let Some(info) = self.info(&storage.name) else {
-                return Err(SessionError::MissingWeight {
-                    name: storage.name.clone(),
-                });
-            };
-            if (info.dtype, info.dims) != (storage.dtype, storage.dims) {
-                return Err(SessionError::WeightMismatch {
-                    name: storage.name.clone(),
-                    wanted_dtype: storage.dtype,
-                    wanted: storage.dims,
-                    found_dtype: info.dtype,
-                    found: info.dims,
-                });
-            }
+        let storages = graph.storages().iter();
+        for storage in storages.filter(|storage| storage.kind == StorageKind::Weight) {
+            let weight = &self.weights[self.find(&storage.name)?];
+            check_tensor(storage, weight.dtype, weight.dims)?;
         }
         Ok(())
     }
@@ -135,18 +106,14 @@ impl Weights {
             uses,
             ..
         } = weight_use;
-        let weight = self
-            .by_name
-            .get(&storage.name)
-            .and_then(|&at| self.weights.get(at));
-        let prepared = weight.and_then(|weight| weight.prepared.get(device.index())?.as_ref());
+        let weight = self.find(&storage.name).ok().map(|at| &self.weights[at]);
+        let prepared = weight.and_then(|weight| weight.prepared[device.index()].as_ref());
         prepared.map_or_else(|| backend.prepared_bytes(storage, uses), Buffer::len)
     }
 
     /// The bytes of a weight in host memory.
-    pub(crate) fn host(&self, name: &str) -> Option<HostBytes> {
-        let weight = self.weights.get(*self.by_name.get(name)?)?;
-        Some(weight.host.clone())
+    pub(crate) fn host(&self, name: &str) -> Result<HostBytes, SessionError> {
+        Ok(self.weights[self.find(name)?].host.clone())
     }
 
     /// Each device's form of each weight that its segments read, prepared at its first use. A form is
@@ -167,17 +134,12 @@ impl Weights {
             uses,
         } in passes.weight_uses(graph)
         {
-            let weight = self.by_name.get(&storage.name);
-            let weight = weight.and_then(|&at| Some((at, self.weights.get(at)?)));
-            let (Some((at, weight)), Some(backend)) = (weight, devices.get(device.index())) else {
-                return Err(SessionError::MissingWeight {
-                    name: storage.name.clone(),
-                });
-            };
-            let buffer = match weight.prepared.get(device.index()).cloned().flatten() {
+            let at = self.find(&storage.name)?;
+            let weight = &self.weights[at];
+            let buffer = match weight.prepared[device.index()].clone() {
                 Some(buffer) => buffer,
                 None => {
-                    let buffer = backend.prepare(storage, &weight.host, &uses)?;
+                    let buffer = devices.at(device).prepare(storage, &weight.host, &uses)?;
                     made.push((at, device, buffer.clone()));
                     on.insert(device);
                     buffer
@@ -187,10 +149,7 @@ impl Weights {
         }
         wait_for(devices, on)?;
         for (at, device, buffer) in made {
-            let prepared = self.weights.get_mut(at).map(|weight| &mut weight.prepared);
-            if let Some(prepared) = prepared.and_then(|each| each.get_mut(device.index())) {
-                *prepared = Some(buffer);
-            }
+            self.weights[at].prepared[device.index()] = Some(buffer);
         }
         Ok(bound)
     }

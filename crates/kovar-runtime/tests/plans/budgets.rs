@@ -2,7 +2,7 @@
 
 use kovar_core::{DType, Graph, StorageKind, ValueId};
 use kovar_runtime::{
-    CompileError, Homes, OverBudget, Policy, forecast, place_layers, place_states,
+    CompileError, DeviceUsage, Homes, OverBudget, Policy, forecast, place_layers, place_states,
 };
 use kovar_testkit::simulated::SimulatedOptions;
 
@@ -157,10 +157,12 @@ fn a_device_over_its_budget_leaves_to_others_what_they_can_run() {
     let world = World::new(&graph, vec![without("a", &[])], homes.clone());
     let error = world.compile(&graph).unwrap_err();
     let over = OverBudget {
-        device: "a".into(),
-        weights: 4 * 4 * (WIDTH * WIDTH) as u64,
-        states: 2 * 4 * WIDTH as u64,
-        arena: 2 * 64,
+        usage: DeviceUsage {
+            device: "a".into(),
+            weights: 4 * 4 * WIDTH * WIDTH,
+            states: 2 * 4 * WIDTH,
+            arena: 2 * 64,
+        },
         staging: 0,
         budget: 10,
     };

@@ -209,7 +209,7 @@ fn of_two_pins_the_one_of_the_written_storage_counts() {
     assert_eq!(
         plan.rejected_pins()[0].to_string(),
         "`blk.*` pins `blk.0.w` to gpu, but mul (node 1) cannot run there: it writes `y`, which \
-         cpu owns"
+         `y` places on cpu"
     );
 }
 

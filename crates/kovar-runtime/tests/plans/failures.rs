@@ -177,7 +177,7 @@ fn an_error_that_no_call_waited_for_is_reported_by_the_next_run_alone() {
         world.begin(&plan, 1);
         if compiles {
             world.compile(&graph).unwrap();
-            world.session.write_state("s", &[0; 64]).unwrap();
+            world.session.write_state("s", 0, &[0; 64]).unwrap();
         }
         assert!(world.try_run(&plan, 1).is_err());
         assert_eq!(world.run(&plan, 1), expected);
@@ -229,8 +229,8 @@ fn a_reset_that_failed_reports_it() {
         let plan = world.compile(&graph).unwrap();
         world.run(&plan, 1);
         assert!(world.session.reset_states().is_err());
-        assert!(world.session.write_state("s", &[1; 64]).is_err());
-        world.session.write_state("s", &[1; 64]).unwrap();
+        assert!(world.session.write_state("s", 0, &[1; 64]).is_err());
+        world.session.write_state("s", 0, &[1; 64]).unwrap();
         assert_eq!(world.state("s").unwrap(), [1; 64]);
     }
 }

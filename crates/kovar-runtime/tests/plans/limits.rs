@@ -1,7 +1,10 @@
 //! Graphs that fit the devices, and graphs that do not.
 
 use kovar_core::{DType, Graph, ValueId};
-use kovar_runtime::{CompileError, Homes, Policy, Session, SessionError, place_layers};
+use kovar_runtime::{
+    CompileError, Homes, PlaceError, Policy, Session, SessionError, UnknownDevice, place_layers,
+    place_states,
+};
 use kovar_testkit::simulated::SimulatedOptions;
 
 use crate::world::{World, agrees, device, without};
@@ -79,7 +82,10 @@ fn memory_of_the_plans_before_counts_in_the_budget() {
             Ok(_) => assert!(fits),
             Err(CompileError::OverBudget(over)) => {
                 assert!(!fits);
-                assert_eq!((over.weights, over.arena), (SQUARE, 2 * SQUARE));
+                assert_eq!(
+                    (over.usage.weights, over.usage.arena),
+                    (SIDE * SIDE * 4, SIDE * SIDE * 8)
+                );
             }
             Err(error) => panic!("{error}"),
         }
@@ -157,13 +163,29 @@ fn a_small_layer_does_not_go_back_to_a_device_that_others_were_too_large_for() {
 }
 
 #[test]
-fn a_pin_to_a_device_that_is_not_there_is_refused() {
-    let world = World::new(&independent(1), devices(2), Homes::all_on(device(0)));
-    let homes = Homes::all_on(device(0)).pin("x0", device(2));
-    let error = Session::with_homes(world.session.devices().to_vec(), homes).unwrap_err();
-    let expected = SessionError::NoHome {
+fn homes_on_a_device_that_is_not_there_are_refused() {
+    let graph = independent(1);
+    let world = World::new(&graph, devices(2), Homes::all_on(device(0)));
+    let devices = world.session.devices();
+    let absent = UnknownDevice {
         device: 2,
         devices: 2,
     };
-    assert_eq!(error, expected);
+    let on_first = || Homes::all_on(device(0));
+    for homes in [
+        on_first().pin("x0", device(2)),
+        on_first().budget(device(2), 1),
+        Homes::all_on(device(2)),
+    ] {
+        let error = Session::with_homes(devices.to_vec(), homes.clone()).unwrap_err();
+        assert_eq!(error, SessionError::UnknownDevice(absent.clone()));
+        let policy = Policy::default();
+        let placed = [
+            place_layers(&[&graph], devices, homes.clone(), &policy),
+            place_states(&graph, devices, homes, &policy),
+        ];
+        for error in placed.map(Result::unwrap_err) {
+            assert_eq!(error, PlaceError::UnknownDevice(absent.clone()));
+        }
+    }
 }

@@ -306,10 +306,6 @@ fn the_description_shows_every_pass() {
 liveness: 2 of 2 nodes needed
      0  add.0[0..12] = add(a, b)
      1  y[0..12] = mul(add.0, b)
-  input `a`, 12 bytes: 0..=0
-  input `b`, 12 bytes: 0..=1
-  temporary `add.0`, 12 bytes: 0..=1
-  output `y`, 12 bytes: 1..=1
 units: 2
   0: add.0 by [0] on sim
   1: y by [1] on sim
@@ -317,6 +313,11 @@ placement: 4 storages on 1 device
   sim: 4 storages, 48 bytes
 segments: 1
   0: sim, 2 nodes (0 to 1), 6 operations
+replicas: 4
+  input `a`, 12 bytes on sim: 0..=0
+  input `b`, 12 bytes on sim: 0..=1
+  temporary `add.0`, 12 bytes on sim: 0..=1
+  output `y`, 12 bytes on sim: 1..=1
 fusion: 0 groups of 0 nodes
 memory:
   sim: 48 bytes in 1 buffer, the lower bound is 48

@@ -140,7 +140,7 @@ fn holds(choices: &[(u8, u8, u8)], machine: &Machine) -> Result<(), TestCaseErro
     let plan = match world.compile(&graph) {
         Ok(plan) => plan,
         Err(CompileError::OverBudget(over)) => {
-            prop_assert!(over.weights + over.states + over.arena > over.budget);
+            prop_assert!(over.usage.total() > over.budget);
             return Ok(());
         }
         Err(CompileError::Place(PlaceError::Unsupported { refusals, .. })) => {

@@ -100,10 +100,8 @@ fn a_weight_must_have_the_size_of_its_dims_and_a_name_of_its_own() {
         let error = add("v", dtype, sizes, 0).unwrap_err();
         assert!(matches!(error, SessionError::WeightShape { .. }), "{error}");
     }
-    let names: Vec<String> = session.weights().into_iter().map(|w| w.name).collect();
-    assert_eq!(names, ["w"]);
-    assert_eq!(session.weight("w").unwrap().bytes, 24);
-    assert!(session.weight("v").is_none());
+    // A weight that was refused can be added as it should be.
+    add("v", DType::F32, &[2], 2).unwrap();
 }
 
 #[test]
@@ -139,7 +137,8 @@ fn a_weight_that_the_session_lacks_or_has_otherwise_is_named() {
         .unwrap();
     assert_eq!(
         compile(&graph, &session).unwrap_err(),
-        SessionError::WeightMismatch {
+        SessionError::Mismatch {
+            kind: "weight",
             name: "w".into(),
             wanted_dtype: DType::F32,
             wanted: dims(&[2]),
@@ -161,8 +160,6 @@ fn plans_share_states_that_start_as_zeros() {
     assert_eq!(result(&prefill, x, y, &[1.0, 1.0]), [3.0, 4.0]);
     assert_eq!(session.states().len(), 1);
     assert_eq!(session.memory().unwrap()[0].states, 8);
-    session.reset_state("s").unwrap();
-    assert_eq!(result(&decode, x, y, &[0.5, 0.5]), [0.5, 0.5]);
     session.reset_states().unwrap();
     assert_eq!(result(&decode, x, y, &[0.25, 0.5]), [0.25, 0.5]);
 }
@@ -172,26 +169,17 @@ fn a_saved_state_can_be_written_back() {
     let (_, session) = session();
     let (graph, x, y) = accumulator(2);
     assert_eq!(
-        session.read_state("s", &mut [0; 8]).unwrap_err(),
+        session.read_state("s", 0, &mut [0; 8]).unwrap_err(),
         SessionError::UnknownState { name: "s".into() }
     );
     let plan = compile(&graph, &session).unwrap();
     result(&plan, x, y, &[1.0, 2.0]);
     let mut saved = [0; 8];
-    session.read_state("s", &mut saved).unwrap();
+    session.read_state("s", 0, &mut saved).unwrap();
     assert_eq!(saved[..], bytes(&[1.0, 2.0]));
     result(&plan, x, y, &[1.0, 2.0]);
-    session.write_state("s", &saved).unwrap();
+    session.write_state("s", 0, &saved).unwrap();
     assert_eq!(result(&plan, x, y, &[0.0, 0.0]), [1.0, 2.0]);
-    let size = |found| SessionError::StateSize {
-        name: "s".into(),
-        expected: 8,
-        found,
-    };
-    let error = session.write_state("s", &[0; 4]).unwrap_err();
-    assert_eq!(error, size(4));
-    let error = session.read_state("s", &mut [0; 12]).unwrap_err();
-    assert_eq!(error, size(12));
 }
 
 #[test]
@@ -201,12 +189,12 @@ fn a_range_of_a_state_can_be_read_and_written() {
     let plan = compile(&graph, &session).unwrap();
     result(&plan, x, y, &[1.0, 2.0]);
     let mut second = [0; 4];
-    session.read_state_range("s", 4, &mut second).unwrap();
+    session.read_state("s", 4, &mut second).unwrap();
     assert_eq!(second[..], bytes(&[2.0]));
-    session.write_state_range("s", 0, &second).unwrap();
+    session.write_state("s", 0, &second).unwrap();
     assert_eq!(result(&plan, x, y, &[0.0, 0.0]), [2.0, 2.0]);
     for (start, len) in [(4, 8), (9, 0), (usize::MAX, 1)] {
-        let error = session.write_state_range("s", start, &vec![0; len]);
+        let error = session.write_state("s", start, &vec![0; len]);
         assert_eq!(
             error.unwrap_err(),
             SessionError::StateRange {
@@ -226,7 +214,8 @@ fn a_state_of_another_shape_in_a_later_plan_is_an_error() {
     let held = device.allocated_bytes();
     assert_eq!(
         compile(&accumulator(3).0, &session).unwrap_err(),
-        SessionError::StateMismatch {
+        SessionError::Mismatch {
+            kind: "state",
             name: "s".into(),
             wanted_dtype: DType::F32,
             wanted: dims(&[3]),
@@ -276,7 +265,7 @@ fn a_thread_that_holds_outputs_gets_an_error_instead_of_a_deadlock() {
     let outputs = plan.run(&inputs, &[]).unwrap();
     assert_eq!(plan.run(&inputs, &[]).unwrap_err(), RunError::Busy);
     assert_eq!(
-        session.read_state("s", &mut [0; 8]).unwrap_err(),
+        session.read_state("s", 0, &mut [0; 8]).unwrap_err(),
         SessionError::Busy
     );
     assert_eq!(

@@ -147,7 +147,7 @@ impl World {
     pub fn state(&self, name: &str) -> Result<Vec<u8>, SessionError> {
         let state = self.session.states().into_iter().find(|s| s.name == name);
         let mut bytes = vec![0; state.map_or(0, |state| state.bytes)];
-        self.session.read_state(name, &mut bytes)?;
+        self.session.read_state(name, 0, &mut bytes)?;
         Ok(bytes)
     }
 }

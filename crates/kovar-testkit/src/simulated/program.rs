@@ -18,9 +18,7 @@ use kovar_core::{NodeRef, StorageKind, Value};
 use super::memory::{Device, SimulatedMemory};
 use super::options::Executor;
 use crate::oracle::{Activations, Output, run_node};
-use crate::tensor::{
-    TensorData, TensorError, read_units, read_value, unit_offsets, write_units, write_value,
-};
+use crate::tensor::{TensorData, TensorError, read_units, read_value, write_units, write_value};
 
 #[derive(Clone, Debug)]
 pub(super) struct SimulatedKernel {
@@ -187,7 +185,7 @@ impl Run<'_> {
             let is_read = group.reads().any(|read| read == output);
             if !is_read && !node.op().writes_partially() {
                 self.program.with(node, output, |bytes| {
-                    for unit in unit_offsets(output) {
+                    for unit in output.block_offsets() {
                         bytes[unit..unit + output.dtype.block_bytes()].fill(0xff);
                     }
                     Ok(())

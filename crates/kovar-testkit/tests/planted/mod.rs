@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kovar_core::{Graph, NodeRef};
 use kovar_testkit::oracle::{Activations, run_node};
 use kovar_testkit::simulated::{Executor, Launched, SimulatedDevice, SimulatedOptions};
-use kovar_testkit::{read_value, unit_offsets, write_value};
+use kovar_testkit::{read_value, write_value};
 
 /// What the device does wrong with each launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub fn planted(fault: PlantedFault) -> SimulatedDevice {
 fn spoil(fault: PlantedFault, launched: &Launched<'_>) {
     let node = launched.nodes().next().unwrap();
     let output = node.output();
-    let units = unit_offsets(output);
+    let units = output.block_offsets();
     let last = units.len() - 1;
     // Calls `change` with the buffer of the result and the result's first byte in it.
     let change = |change: &dyn Fn(&mut [u8], usize)| launched.with(node, output, change).unwrap();

@@ -20,7 +20,7 @@ impl StateBytes {
     fn read(session: &Session, state: StateInfo, rows: usize) -> Result<Self, SessionError> {
         let (dims, size) = first_rows(&state, rows);
         let mut bytes = vec![0; size];
-        session.read_state_range(&state.name, 0, &mut bytes)?;
+        session.read_state(&state.name, 0, &mut bytes)?;
         Ok(Self {
             name: state.name,
             dtype: state.dtype,
@@ -30,7 +30,7 @@ impl StateBytes {
     }
 
     fn write(&self, session: &Session) -> Result<(), SessionError> {
-        session.write_state_range(&self.name, 0, &self.bytes)
+        session.write_state(&self.name, 0, &self.bytes)
     }
 }
 

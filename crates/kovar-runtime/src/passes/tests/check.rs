@@ -35,7 +35,7 @@ fn a_node_off_the_owner_of_what_it_writes_is_found() {
         node: 0,
         runs_on: 1,
         storage: "add.0".into(),
-        owner: Some(0),
+        owner: 0,
     };
     assert_eq!(planned.check(), Err(found));
 }
@@ -113,7 +113,7 @@ fn a_node_off_the_owner_of_what_it_updates_is_found() {
         node: 0,
         runs_on: 0,
         storage: "s".into(),
-        owner: Some(1),
+        owner: 1,
     };
     assert_eq!(planned.check(), Err(found));
 }
