@@ -78,7 +78,7 @@ fn run(graph: &Graph, backend: &Arc<CpuBackend>, fuse: bool) -> (Plan, BTreeMap<
     drop(outputs);
     for state in session.states() {
         let mut bytes = vec![0; state.bytes];
-        session.read_state(&state.name, &mut bytes).unwrap();
+        session.read_state(&state.name, 0, &mut bytes).unwrap();
         results.insert(state.name, bytes);
     }
     (plan, results)

@@ -88,7 +88,7 @@ fn run(graph: &Graph, devices: Vec<Arc<dyn Backend>>, homes: Homes) -> (Vec<Vec<
         drop(outputs);
         for state in session.states() {
             let mut bytes = vec![0; state.bytes];
-            session.read_state(&state.name, &mut bytes).unwrap();
+            session.read_state(&state.name, 0, &mut bytes).unwrap();
             results.push(floats(&bytes));
         }
     }

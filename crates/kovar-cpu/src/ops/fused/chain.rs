@@ -46,8 +46,8 @@ impl Kernel for Chain {
             let mut buffers = Buffers::new();
             let piece = Piece {
                 kernels: run.vector,
-                starts,
-                forms: self.walk.forms,
+                starts: &starts,
+                forms: &self.walk.forms,
                 n,
             };
             // SAFETY: pieces are inside the operands and results, by `Kernel::run`'s contract

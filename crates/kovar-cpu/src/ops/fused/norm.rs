@@ -50,9 +50,9 @@ impl Kind {
     }
 }
 
-struct Norm {
+struct Norm<const N: usize> {
     /// The first operand, then those of the stages and the results.
-    walk: Walk<MAX_SLOTS>,
+    walk: Walk<N>,
     before: Vec<Stage>,
     kind: Kind,
     /// All rows are multiplied by the weight, and the bias is added to them; both hold vectors for
@@ -120,10 +120,7 @@ pub(in super::super) fn compile_rows<'a>(
     factor_rows: usize,
     (kind, eps): (Kind, f32),
 ) -> Compiled {
-    let mut slots = Slots::new();
-    slots.add(x);
-    let outcome = Outcome::last(y.dtype, slots.add(y));
-    let walk = slots.walk(Walk::rows);
+    let walk = Walk::rows([&x, &y]);
     Ok(Box::new(Norm {
         walk: walk.ok_or_else(|| malformed_node(resolver, node, "x"))?,
         before: Vec::new(),
@@ -132,32 +129,37 @@ pub(in super::super) fn compile_rows<'a>(
         bias: Vector::optional(resolver, node, 2)?,
         factor_rows,
         eps,
-        outcome,
+        outcome: Outcome::last(y.dtype, 1),
         after: Vec::new(),
         name: node.op().name(),
     }))
 }
 
 /// A row that the kernel computes.
-struct Row<'r> {
-    norm: &'r Norm,
+struct Row<'r, const N: usize> {
+    norm: &'r Norm<N>,
     run: &'r Run<'r>,
     index: usize,
-    starts: [*mut u8; MAX_SLOTS],
+    starts: [*mut u8; N],
 }
 
-impl<'r> Row<'r> {
-    fn piece(&self, column: usize, n: usize) -> Piece<'r> {
-        let forms = self.norm.walk.forms;
+impl<const N: usize> Row<'_, N> {
+    /// The addresses of a piece.
+    fn starts(&self, column: usize) -> [*mut u8; N] {
+        let walk = &self.norm.walk;
         let mut starts = self.starts;
-        let used = starts.iter_mut().zip(&forms).take(self.norm.walk.used());
+        let used = starts.iter_mut().zip(&walk.forms).take(walk.used());
         for (start, form) in used {
             *start = form.at(*start, column);
         }
+        starts
+    }
+
+    fn piece<'p>(&'p self, starts: &'p [*mut u8; N], n: usize) -> Piece<'p> {
         Piece {
             kernels: self.run.vector,
             starts,
-            forms,
+            forms: &self.norm.walk.forms,
             n,
         }
     }
@@ -186,10 +188,11 @@ impl<'r> Row<'r> {
     ///
     /// # Safety
     /// As [`operand`](Self::operand), for the whole row.
-    unsafe fn each_piece(&self, first: bool, of: &mut dyn FnMut(*const f32, usize)) {
+    unsafe fn each_piece(&self, first: bool, mut of: impl FnMut(*const f32, usize)) {
         let mut buffers = Buffers::new();
         for (column, n) in row_pieces(self.norm.walk.row_len()) {
-            let piece = self.piece(column, n);
+            let starts = self.starts(column);
+            let piece = self.piece(&starts, n);
             // SAFETY: by this function's contract.
             let x = unsafe { self.operand(&piece, first, &mut buffers) };
             of(x, n);
@@ -206,25 +209,25 @@ impl<'r> Row<'r> {
             Kind::Rms => {
                 let mut sum = 0.0;
                 // SAFETY: by this function's contract; `each_piece` gives readable pieces.
-                unsafe { self.each_piece(true, &mut |x, n| sum += (kernels.sum_squares)(x, n)) };
+                unsafe { self.each_piece(true, |x, n| sum += (kernels.sum_squares)(x, n)) };
                 Scaling::Factor(1.0 / (sum / row_len as f32 + self.norm.eps).sqrt())
             }
             Kind::L2 => {
                 let mut sum = 0.0;
                 let mut add = |squares: f32| sum += f64::from(squares);
                 // SAFETY: as above.
-                unsafe { self.each_piece(true, &mut |x, n| add((kernels.sum_squares)(x, n))) };
+                unsafe { self.each_piece(true, |x, n| add((kernels.sum_squares)(x, n))) };
                 Scaling::Factor((1.0 / sum.sqrt().max(f64::from(self.norm.eps))) as f32)
             }
             Kind::Layer => {
                 let mut sum = 0.0;
                 // SAFETY: as above.
-                unsafe { self.each_piece(true, &mut |x, n| sum += f64::from((kernels.sum)(x, n))) };
+                unsafe { self.each_piece(true, |x, n| sum += f64::from((kernels.sum)(x, n))) };
                 let moments = Moments::of(row_len, sum, |center| {
                     let mut sums = (0.0, 0.0);
                     // SAFETY: as above.
                     unsafe {
-                        self.each_piece(false, &mut |x, n| {
+                        self.each_piece(false, |x, n| {
                             let (distances, squares) = (kernels.row_deviations)(x, n, center);
                             sums.0 += f64::from(distances);
                             sums.1 += f64::from(squares);
@@ -249,7 +252,8 @@ impl<'r> Row<'r> {
         let first = self.index % norm.factor_rows * row_len;
         let mut buffers = Buffers::new();
         for (column, n) in row_pieces(row_len) {
-            let piece = self.piece(column, n);
+            let starts = self.starts(column);
+            let piece = self.piece(&starts, n);
             let factor = |factor: Option<Vector>, buffers: &mut Buffers| {
                 // SAFETY: the piece is inside the factor, by this function's contract readable.
                 factor.map(|f| unsafe { f.read(kernels, first + column, n, buffers.other()) })
@@ -291,7 +295,7 @@ enum Scaling {
     Affine(f32, f32, f32),
 }
 
-impl Kernel for Norm {
+impl<const N: usize> Kernel for Norm<N> {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         self.walk.each_row(run, &|index, starts, _| {
             let norm = self;

@@ -51,11 +51,11 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// The addresses and forms of a piece of each slot.
-pub(super) struct Piece<'k> {
-    pub(super) kernels: &'k Kernels,
-    pub(super) starts: [*mut u8; MAX_SLOTS],
-    pub(super) forms: [RowForm; MAX_SLOTS],
+/// A piece of a row, by slot.
+pub(super) struct Piece<'p> {
+    pub(super) kernels: &'p Kernels,
+    pub(super) starts: &'p [*mut u8],
+    pub(super) forms: &'p [RowForm],
     pub(super) n: usize,
 }
 
