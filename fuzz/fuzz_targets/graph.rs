@@ -73,26 +73,6 @@ fn scalar(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Option<ScalarId>
     }
 }
 
-const PLAIN_UNARY: [UnaryKind; 17] = [
-    UnaryKind::Neg,
-    UnaryKind::Abs,
-    UnaryKind::Sqr,
-    UnaryKind::Sqrt,
-    UnaryKind::Exp,
-    UnaryKind::Log,
-    UnaryKind::Sin,
-    UnaryKind::Cos,
-    UnaryKind::Tanh,
-    UnaryKind::Sigmoid,
-    UnaryKind::Silu,
-    UnaryKind::Gelu,
-    UnaryKind::GeluTanh,
-    UnaryKind::GeluQuick,
-    UnaryKind::Relu,
-    UnaryKind::ReluSqr,
-    UnaryKind::Softplus,
-];
-
 fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
     Ok(match u.int_in_range(0..=36)? {
         0 => Op::Arange(Arange {
@@ -117,12 +97,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
             precision: precision(u)?,
         }),
         5 => Op::Binary(Binary {
-            kind: *u.choose(&[
-                BinaryKind::Add,
-                BinaryKind::Sub,
-                BinaryKind::Mul,
-                BinaryKind::Div,
-            ])?,
+            kind: *u.choose(BinaryKind::ALL)?,
         }),
         6 => Op::Concat(Concat { dim: size(u)? }),
         7 => Op::Conv2d(Conv2d {
@@ -150,7 +125,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
         }),
         12 => Op::GetRows(GetRows),
         13 => Op::Glu(Glu {
-            kind: *u.choose(&[GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu])?,
+            kind: *u.choose(GluKind::ALL)?,
         }),
         14 => Op::GroupNorm(GroupNorm {
             groups: size(u)?,
@@ -187,7 +162,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
         }),
         23 => Op::QuantizeRows(QuantizeRows),
         24 => Op::Reduce(Reduce {
-            kind: *u.choose(&[ReduceKind::Sum, ReduceKind::Mean])?,
+            kind: *u.choose(ReduceKind::ALL)?,
         }),
         25 => Op::Repeat(Repeat { counts: dims(u)? }),
         26 => Op::RmsNorm(RmsNorm {
@@ -233,7 +208,7 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
                     min: u.arbitrary()?,
                     max: u.arbitrary()?,
                 },
-                _ => *u.choose(&PLAIN_UNARY)?,
+                _ => *u.choose(UnaryKind::ALL)?,
             },
         }),
         _ => match u.arbitrary()? {

@@ -214,16 +214,10 @@ impl Builder {
     }
 
     fn append(&mut self, x: ValueId) -> ValueId {
-        let arithmetic = [
-            BinaryKind::Add,
-            BinaryKind::Mul,
-            BinaryKind::Sub,
-            BinaryKind::Div,
-        ];
         let last = *self.dims.last().unwrap();
         match self.random.below(10) {
             0..=3 => {
-                let op = binary(arithmetic[self.random.below(9) % 4]);
+                let op = binary(BinaryKind::ALL[self.random.below(BinaryKind::ALL.len())]);
                 let swapped = self.chance(3);
                 let other = self.operand(swapped);
                 let operands = if swapped { [other, x] } else { [x, other] };
@@ -235,8 +229,7 @@ impl Builder {
             }
             6 if self.chance(2) => self.apply(Op::from(Scale { scale: -0.75 }), &[x], x),
             6 => {
-                let kind = [GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu];
-                let kind = kind[self.random.below(3)];
+                let kind = GluKind::ALL[self.random.below(GluKind::ALL.len())];
                 let other = self.operand(true);
                 self.apply(Op::from(Glu { kind }), &[x, other], x)
             }

@@ -1,22 +1,23 @@
 //! Elementwise operations on two operands.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count, kinds};
 use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// Which elementwise operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BinaryKind {
-    /// `a + b`
-    Add,
-    /// `a - b`
-    Sub,
-    /// `a * b`
-    Mul,
-    /// `a / b`, as IEEE 754 has it for zeros.
-    Div,
+kinds! {
+    /// Which elementwise operation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    BinaryKind {
+        /// `a + b`
+        Add => "add",
+        /// `a - b`
+        Sub => "sub",
+        /// `a * b`
+        Mul => "mul",
+        /// `a / b`, as IEEE 754 has it for zeros.
+        Div => "div",
+    }
 }
 
 /// `y = a op b`, computed in f32.
@@ -32,18 +33,12 @@ pub struct Binary {
 
 impl Rules for Binary {
     fn signature(&self) -> Signature {
-        let name = match self.kind {
-            BinaryKind::Add => "add",
-            BinaryKind::Sub => "sub",
-            BinaryKind::Mul => "mul",
-            BinaryKind::Div => "div",
-        };
         let classes: &[OpClass] = match self.kind {
             BinaryKind::Add => &[OpClass::Elementwise, OpClass::Add],
             BinaryKind::Mul => &[OpClass::Elementwise, OpClass::Mul],
             BinaryKind::Sub | BinaryKind::Div => &[OpClass::Elementwise],
         };
-        Signature::new(name, &["a", "b"])
+        Signature::new(self.kind.name(), &["a", "b"])
             .in_place(&[0, 1])
             .classes(classes)
     }

@@ -1,21 +1,22 @@
 //! Gated activations.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count, kinds};
 use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// Which activation gates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GluKind {
-    /// `silu(gate) * up`, where `silu(v) = v / (1 + exp(-v))`.
-    Swiglu,
-    /// `gelu(gate) * up`, with the exact `gelu` of [`UnaryKind::Gelu`](super::UnaryKind::Gelu),
-    /// that of the error function.
-    Geglu,
-    /// `max(gate, 0) * up`
-    Reglu,
+kinds! {
+    /// Which activation gates.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    GluKind {
+        /// `silu(gate) * up`, where `silu(v) = v / (1 + exp(-v))`.
+        Swiglu => "swiglu",
+        /// `gelu(gate) * up`, with the exact `gelu` of [`UnaryKind::Gelu`](super::UnaryKind::Gelu),
+        /// that of the error function.
+        Geglu => "geglu",
+        /// `max(gate, 0) * up`
+        Reglu => "reglu",
+    }
 }
 
 /// `y = act(gate) * up` (Shazeer 2020), computed in f32.
@@ -30,12 +31,7 @@ pub struct Glu {
 
 impl Rules for Glu {
     fn signature(&self) -> Signature {
-        let name = match self.kind {
-            GluKind::Swiglu => "swiglu",
-            GluKind::Geglu => "geglu",
-            GluKind::Reglu => "reglu",
-        };
-        Signature::new(name, &["gate", "up"])
+        Signature::new(self.kind.name(), &["gate", "up"])
             .in_place(&[0, 1])
             .classes(&[OpClass::Elementwise])
     }

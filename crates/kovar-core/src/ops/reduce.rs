@@ -1,18 +1,19 @@
 //! Sums and means over the last dimension.
 
 use super::Op;
-use super::rules::{Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{Operands, Rules, Signature, TensorSpec, count, kinds};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// Which reduction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReduceKind {
-    /// The sum; 0 of no elements.
-    Sum,
-    /// The sum divided by the number of elements; NaN of no elements.
-    Mean,
+kinds! {
+    /// Which reduction.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    ReduceKind {
+        /// The sum; 0 of no elements.
+        Sum => "sum",
+        /// The sum divided by the number of elements; NaN of no elements.
+        Mean => "mean",
+    }
 }
 
 /// `y[.., 0] = sum(x[.., :])` or the mean, computed in f32 at least.
@@ -27,11 +28,7 @@ pub struct Reduce {
 
 impl Rules for Reduce {
     fn signature(&self) -> Signature {
-        let name = match self.kind {
-            ReduceKind::Sum => "sum",
-            ReduceKind::Mean => "mean",
-        };
-        Signature::new(name, &["x"])
+        Signature::new(self.kind.name(), &["x"])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

@@ -11,6 +11,37 @@ use crate::ops::{Op, dtypes};
 
 pub(super) use dtypes::{FLOATS, PLAIN};
 
+/// Declares the kinds of a family of operations: the enum, the list of its kinds, and the name of
+/// the operation of each kind.
+macro_rules! kinds {
+    (
+        $(#[$enum_meta:meta])*
+        $Kind:ident {
+            $($(#[$doc:meta])* $Variant:ident
+                $({ $($(#[$attribute_doc:meta])* $attribute:ident = $typical:literal,)+ })?
+                => $name:literal,)+
+        }
+    ) => {
+        $(#[$enum_meta])*
+        #[non_exhaustive]
+        pub enum $Kind {
+            $($(#[$doc])* $Variant $({ $($(#[$attribute_doc])* $attribute: f32,)+ })?,)+
+        }
+
+        impl $Kind {
+            /// Every kind once; attributes have typical values.
+            pub const ALL: &[Self] = &[$(Self::$Variant $({ $($attribute: $typical,)+ })?,)+];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Variant $({ $($attribute: _,)+ })? => $name,)+
+                }
+            }
+        }
+    };
+}
+pub(super) use kinds;
+
 /// The dtype and dims of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorSpec {

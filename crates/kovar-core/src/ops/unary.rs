@@ -1,62 +1,63 @@
 //! Elementwise operations on one operand.
 
-use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count};
+use super::rules::{FLOATS, Operands, Rules, Signature, TensorSpec, count, kinds};
 use super::{Op, OpClass};
 use crate::error::GraphError;
 use crate::graph::{Graph, Value, ValueId};
 
-/// Which elementwise operation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum UnaryKind {
-    /// `-x`
-    Neg,
-    /// `|x|`
-    Abs,
-    /// `x^2`
-    Sqr,
-    /// `sqrt(x)`, NaN for negative numbers.
-    Sqrt,
-    /// `e^x`
-    Exp,
-    /// The natural logarithm: NaN for negative numbers, minus infinity for 0.
-    Log,
-    /// `sin(x)`, `x` in radians.
-    Sin,
-    /// `cos(x)`, `x` in radians.
-    Cos,
-    /// `tanh(x)`
-    Tanh,
-    /// `1 / (1 + e^-x)`
-    Sigmoid,
-    /// `x / (1 + e^-x)` (Elfwing et al. 2018; also named swish).
-    Silu,
-    /// `x * Phi(x)` with the normal distribution function `Phi(x) = (1 + erf(x / sqrt(2))) / 2`
-    /// (Hendrycks and Gimpel 2016): the exact form.
-    Gelu,
-    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: the approximation that the same
-    /// paper gives.
-    GeluTanh,
-    /// `x / (1 + e^(-1.702 x))`: the paper's other approximation, that of CLIP.
-    GeluQuick,
-    /// `max(x, 0)`
-    Relu,
-    /// `max(x, 0)^2` (So et al. 2021).
-    ReluSqr,
-    /// `x` where `x >= 0`, else `slope * x`.
-    LeakyRelu {
-        /// The factor on negative numbers; finite.
-        slope: f32,
-    },
-    /// `ln(1 + e^x)`
-    Softplus,
-    /// `x`, but `min` where it is less and `max` where it is greater.
-    Clamp {
-        /// The least result; minus infinity for none.
-        min: f32,
-        /// The greatest result, `min` at least; infinity for none.
-        max: f32,
-    },
+kinds! {
+    /// Which elementwise operation.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    UnaryKind {
+        /// `-x`
+        Neg => "neg",
+        /// `|x|`
+        Abs => "abs",
+        /// `x^2`
+        Sqr => "sqr",
+        /// `sqrt(x)`, NaN for negative numbers.
+        Sqrt => "sqrt",
+        /// `e^x`
+        Exp => "exp",
+        /// The natural logarithm: NaN for negative numbers, minus infinity for 0.
+        Log => "log",
+        /// `sin(x)`, `x` in radians.
+        Sin => "sin",
+        /// `cos(x)`, `x` in radians.
+        Cos => "cos",
+        /// `tanh(x)`
+        Tanh => "tanh",
+        /// `1 / (1 + e^-x)`
+        Sigmoid => "sigmoid",
+        /// `x / (1 + e^-x)` (Elfwing et al. 2018; also named swish).
+        Silu => "silu",
+        /// `x * Phi(x)` with the normal distribution function `Phi(x) = (1 + erf(x / sqrt(2))) / 2`
+        /// (Hendrycks and Gimpel 2016): the exact form.
+        Gelu => "gelu",
+        /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: the approximation that the same
+        /// paper gives.
+        GeluTanh => "gelu_tanh",
+        /// `x / (1 + e^(-1.702 x))`: the paper's other approximation, that of CLIP.
+        GeluQuick => "gelu_quick",
+        /// `max(x, 0)`
+        Relu => "relu",
+        /// `max(x, 0)^2` (So et al. 2021).
+        ReluSqr => "relu_sqr",
+        /// `x` where `x >= 0`, else `slope * x`.
+        LeakyRelu {
+            /// The factor on negative numbers; finite.
+            slope = 0.01,
+        } => "leaky_relu",
+        /// `ln(1 + e^x)`
+        Softplus => "softplus",
+        /// `x`, but `min` where it is less and `max` where it is greater.
+        Clamp {
+            /// The least result; minus infinity for none.
+            min = -0.5,
+            /// The greatest result, `min` at least; infinity for none.
+            max = 1.25,
+        } => "clamp",
+    }
 }
 
 /// `y = f(x)`, computed in f32. NaN gives NaN.
@@ -71,28 +72,7 @@ pub struct Unary {
 
 impl Rules for Unary {
     fn signature(&self) -> Signature {
-        let name = match self.kind {
-            UnaryKind::Neg => "neg",
-            UnaryKind::Abs => "abs",
-            UnaryKind::Sqr => "sqr",
-            UnaryKind::Sqrt => "sqrt",
-            UnaryKind::Exp => "exp",
-            UnaryKind::Log => "log",
-            UnaryKind::Sin => "sin",
-            UnaryKind::Cos => "cos",
-            UnaryKind::Tanh => "tanh",
-            UnaryKind::Sigmoid => "sigmoid",
-            UnaryKind::Silu => "silu",
-            UnaryKind::Gelu => "gelu",
-            UnaryKind::GeluTanh => "gelu_tanh",
-            UnaryKind::GeluQuick => "gelu_quick",
-            UnaryKind::Relu => "relu",
-            UnaryKind::ReluSqr => "relu_sqr",
-            UnaryKind::LeakyRelu { .. } => "leaky_relu",
-            UnaryKind::Softplus => "softplus",
-            UnaryKind::Clamp { .. } => "clamp",
-        };
-        Signature::new(name, &["x"])
+        Signature::new(self.kind.name(), &["x"])
             .in_place(&[0])
             .classes(&[OpClass::Elementwise, OpClass::Unary])
     }

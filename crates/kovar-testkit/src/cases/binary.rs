@@ -7,13 +7,6 @@ use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target, lower, sizes};
 use crate::synthetic::Fill;
 
-const KINDS: [BinaryKind; 4] = [
-    BinaryKind::Add,
-    BinaryKind::Sub,
-    BinaryKind::Mul,
-    BinaryKind::Div,
-];
-
 /// The second operand.
 #[derive(Clone)]
 struct Other {
@@ -24,7 +17,7 @@ struct Other {
 }
 
 pub(super) fn tests() -> Vec<Case> {
-    KINDS.into_iter().flat_map(of_kind).collect()
+    BinaryKind::ALL.iter().copied().flat_map(of_kind).collect()
 }
 
 fn of_kind(kind: BinaryKind) -> Vec<Case> {

@@ -7,10 +7,8 @@ use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target, lower};
 use crate::synthetic::Fill;
 
-const KINDS: [GluKind; 3] = [GluKind::Swiglu, GluKind::Geglu, GluKind::Reglu];
-
 pub(super) fn tests() -> Vec<Case> {
-    KINDS.into_iter().flat_map(of_kind).collect()
+    GluKind::ALL.iter().copied().flat_map(of_kind).collect()
 }
 
 fn of_kind(kind: GluKind) -> Vec<Case> {
@@ -49,7 +47,7 @@ pub(super) fn perf() -> Vec<Case> {
         .map(|dims| point(DType::F32, dims))
         .flat_map(|point| {
             let of = move |kind| case(kind, point.clone(), DType::F32, Form::Contiguous);
-            KINDS.into_iter().map(of)
+            GluKind::ALL.iter().copied().map(of)
         })
         .collect()
 }

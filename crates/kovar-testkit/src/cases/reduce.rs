@@ -7,10 +7,8 @@ use super::sweep::{Point, elementwise, long_rows};
 use super::{Case, FLOATS, Place, Target};
 use crate::synthetic::Fill;
 
-const KINDS: [ReduceKind; 2] = [ReduceKind::Sum, ReduceKind::Mean];
-
 pub(super) fn tests() -> Vec<Case> {
-    KINDS.into_iter().flat_map(of_kind).collect()
+    ReduceKind::ALL.iter().copied().flat_map(of_kind).collect()
 }
 
 fn of_kind(kind: ReduceKind) -> Vec<Case> {

@@ -7,31 +7,6 @@ use super::sweep::{Point, elementwise};
 use super::{Case, FLOATS, Form, Place, Target};
 use crate::synthetic::Fill;
 
-const KINDS: [UnaryKind; 19] = [
-    UnaryKind::Neg,
-    UnaryKind::Abs,
-    UnaryKind::Sqr,
-    UnaryKind::Sqrt,
-    UnaryKind::Exp,
-    UnaryKind::Log,
-    UnaryKind::Sin,
-    UnaryKind::Cos,
-    UnaryKind::Tanh,
-    UnaryKind::Sigmoid,
-    UnaryKind::Silu,
-    UnaryKind::Gelu,
-    UnaryKind::GeluTanh,
-    UnaryKind::GeluQuick,
-    UnaryKind::Relu,
-    UnaryKind::ReluSqr,
-    UnaryKind::LeakyRelu { slope: 0.01 },
-    UnaryKind::Softplus,
-    UnaryKind::Clamp {
-        min: -0.5,
-        max: 1.25,
-    },
-];
-
 /// Numbers at the edges between the functions' branches.
 const EDGES: [f64; 17] = [
     f64::NEG_INFINITY,
@@ -68,7 +43,7 @@ const ANGLES: [f64; 10] = [
 ];
 
 pub(super) fn tests() -> Vec<Case> {
-    let mut cases: Vec<Case> = KINDS.into_iter().flat_map(of_kind).collect();
+    let mut cases: Vec<Case> = UnaryKind::ALL.iter().copied().flat_map(of_kind).collect();
     for kind in [
         UnaryKind::LeakyRelu { slope: -1.5 },
         UnaryKind::LeakyRelu { slope: 0.0 },
@@ -125,7 +100,7 @@ fn of_kind(kind: UnaryKind) -> Vec<Case> {
 
 pub(super) fn perf() -> Vec<Case> {
     let mut cases = Vec::new();
-    for kind in KINDS {
+    for &kind in UnaryKind::ALL {
         // Not in place, where run after run would end in denormals or infinities.
         let point = Point::dense(DType::F32, &[512, 4096]);
         cases.push(case(kind, point, Place::Temp));
