@@ -412,15 +412,15 @@ impl Drop for ThreadPool {
 }
 
 /// A pointer that the chunks of a job share; each chunk writes its own elements.
-pub(crate) struct SharedMut<T>(*mut T, std::marker::PhantomData<UnsafeCell<T>>);
+pub(crate) struct ChunkPtr<T>(*mut T, std::marker::PhantomData<UnsafeCell<T>>);
 
 // SAFETY: it is only an address; code that dereferences it argues that no two chunks access the
 // same elements.
-unsafe impl<T: Send> Send for SharedMut<T> {}
+unsafe impl<T: Send> Send for ChunkPtr<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for SharedMut<T> {}
+unsafe impl<T: Send> Sync for ChunkPtr<T> {}
 
-impl<T> SharedMut<T> {
+impl<T> ChunkPtr<T> {
     pub(crate) fn new(pointer: *mut T) -> Self {
         Self(pointer, std::marker::PhantomData)
     }

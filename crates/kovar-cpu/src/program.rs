@@ -15,7 +15,7 @@ use kovar_core::{DType, Layout, NodeRef, ScalarId, StorageId, Value};
 use crate::backend::CpuState;
 use crate::memory::{CpuMemory, PreparedWeight};
 use crate::ops;
-use crate::pool::{SharedMut, ThreadPool};
+use crate::pool::{ChunkPtr, ThreadPool};
 use crate::product::{self, ProductError};
 use crate::scratch::Scratch;
 use crate::vector;
@@ -28,7 +28,7 @@ pub(crate) struct Run<'a> {
     /// The run-time scalars, checked.
     pub(crate) scalars: &'a [i32],
     /// At least [`Kernel::scratch_bytes`] bytes, aligned to 64, for this launch alone.
-    pub(crate) scratch: SharedMut<u8>,
+    pub(crate) scratch: ChunkPtr<u8>,
 }
 
 impl Run<'_> {
@@ -335,7 +335,7 @@ impl CpuProgram {
                 vector: self.shared.vector,
                 product: self.shared.product,
                 scalars,
-                scratch: SharedMut::new(scratch.as_ptr()),
+                scratch: ChunkPtr::new(scratch.as_ptr()),
             };
             // SAFETY: `_buffers` keeps the operands alive. The graph has checked that results and
             // operands overlap only where the operation allows it. The queue is held.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::rows::RowForm;
 use crate::buffer::ALIGN;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::program::Run;
 use crate::vector::{Beta, Tile};
 
@@ -219,7 +219,7 @@ pub(super) unsafe fn multiply(
     cut: &Cut,
     scratch: *mut u8,
 ) {
-    let scratch = SharedMut::new(scratch);
+    let scratch = ChunkPtr::new(scratch);
     let blocks = cut.row_blocks * cut.column_blocks;
     run.pool
         .run_ranges(cut.products * blocks, cut.grain, &|units, worker| {

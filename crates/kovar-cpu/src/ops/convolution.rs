@@ -14,7 +14,7 @@ use super::blocked::{Block, Blocked, COLUMNS, Cut, Left, Size, multiply};
 use super::rows::{GRAIN, IndexedRows, RowForm, Vector, four};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::buffer::ALIGN;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
@@ -337,7 +337,7 @@ impl Convolution {
         let [rows, columns] = &self.axes;
         let [group_bytes, output_bytes, input_bytes, row_bytes] = self.weight_strides;
         let per_row = inputs * rows.places.len() * columns.places.len();
-        let to = SharedMut::new(to);
+        let to = ChunkPtr::new(to);
         let grain = GRAIN.div_ceil(per_row.max(1));
         run.pool
             .run_ranges(outputs * self.groups, grain, &|range, _| {

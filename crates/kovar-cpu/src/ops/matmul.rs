@@ -13,7 +13,7 @@ use super::rows::GRAIN;
 use super::{Compiled, Entry, F32, FLOATS, Taken, WEIGHTS, malformed};
 use crate::buffer::ALIGN;
 use crate::pack::PackedMatrix;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::product::{
     FloatDType, FloatMatrix, ProductError, QuantizedProduct, QuantizedRows, Rows, RowsMut,
 };
@@ -471,7 +471,7 @@ unsafe fn decode_rows(
     k: usize,
     to: *mut f32,
 ) {
-    let (from, to) = (SharedMut::new(from), SharedMut::new(to));
+    let (from, to) = (ChunkPtr::new(from), ChunkPtr::new(to));
     run.pool
         .run_ranges(rows, GRAIN.div_ceil(k.max(1)), &|rows, _| {
             for row in rows {

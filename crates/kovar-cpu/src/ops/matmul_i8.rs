@@ -11,7 +11,7 @@ use super::elements::move_elements;
 use super::rows::{GRAIN, RowForm, Vector, Walk, repeated, row_starts};
 use super::{Compiled, Entry, F32, I8, malformed, optional};
 use crate::buffer::ALIGN;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::product::ProductError;
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 use crate::vector::MAX_DOT;
@@ -137,7 +137,7 @@ impl MatmulI8 {
     unsafe fn copy_x(&self, run: &Run<'_>) {
         let k = self.size.k;
         let grain = GRAIN.div_ceil(k.max(1));
-        let scratch = SharedMut::new(run.scratch.get());
+        let scratch = ChunkPtr::new(run.scratch.get());
         let x_bytes = self.scratch().x;
         run.pool.run_ranges(self.size.rows, grain, &|rows, _| {
             for row in rows {
@@ -168,7 +168,7 @@ impl MatmulI8 {
     unsafe fn multiply_few(&self, run: &Run<'_>) {
         let (m, k) = (self.size.rows, self.size.k);
         let scratch = self.scratch();
-        let base = SharedMut::new(run.scratch.get());
+        let base = ChunkPtr::new(run.scratch.get());
         let grain = GRAIN.div_ceil(k.saturating_mul(m).max(1));
         run.pool
             .run_ranges(self.size.columns, grain, &|columns, worker| {

@@ -10,7 +10,7 @@ use super::matrix::Matrix;
 use super::rows::{GRAIN, IndexedRows};
 use super::{Compiled, Entry, F32, FLOATS, I32, WEIGHTS, malformed};
 use crate::buffer::ALIGN;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::product::{FloatMatrix, ProductError, Rows};
 use crate::program::{Address, Kernel, Operand, Resolver, Run};
 
@@ -207,7 +207,7 @@ impl Kernel for MatmulId {
                 if rows.is_empty() {
                     continue;
                 }
-                let (x_rows, y_rows) = (SharedMut::new(x), SharedMut::new(y));
+                let (x_rows, y_rows) = (ChunkPtr::new(x), ChunkPtr::new(y));
                 let grain = |width: usize| GRAIN.div_ceil(width.max(1));
                 run.pool.run_ranges(rows.len(), grain(k), &|range, _| {
                     for i in range {

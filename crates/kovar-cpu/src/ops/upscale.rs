@@ -6,7 +6,7 @@ use kovar_core::ops::{Op, UpscaleMode};
 use super::rows::{GRAIN, IndexedRows, PIECE, four};
 use super::{Compiled, Entry, FLOATS, malformed};
 use crate::buffer::ALIGN;
-use crate::pool::SharedMut;
+use crate::pool::ChunkPtr;
 use crate::product::ProductError;
 use crate::program::{Kernel, Resolver, Run};
 
@@ -102,7 +102,7 @@ impl Upscale {
 impl Kernel for Upscale {
     unsafe fn run(&self, run: &Run<'_>) -> Result<(), ProductError> {
         let (height, width) = (self.rows.len(), self.columns.len());
-        let scratch = SharedMut::new(run.scratch.get());
+        let scratch = ChunkPtr::new(run.scratch.get());
         let grain = GRAIN.div_ceil(width.max(1));
         run.pool
             .run_ranges(self.planes * height, grain, &|rows, worker| {

@@ -7,7 +7,7 @@ use kovar_core::quant::{
 
 use super::GROUP_ROWS;
 use super::format::{BLOCK_LEN, Codes, FormatId, LINE, PackError, PackedLayout, SUPER_BLOCKS};
-use crate::pool::{SharedMut, ThreadPool};
+use crate::pool::{ChunkPtr, ThreadPool};
 
 impl PackedLayout {
     /// Writes the prepared form of a weight.
@@ -22,7 +22,7 @@ impl PackedLayout {
         let src_bytes = self.rows().saturating_mul(row_bytes);
         self.check_size("file blocks", src_bytes, src.len())?;
         self.check_size("prepared bytes", self.bytes(), dst.len())?;
-        let base = SharedMut::new(dst.as_mut_ptr());
+        let base = ChunkPtr::new(dst.as_mut_ptr());
         let grain = (64 * 1024 / self.group_bytes().max(1)).max(1);
         pool.run_ranges(self.groups(), grain, &|groups, _| {
             for group in groups {

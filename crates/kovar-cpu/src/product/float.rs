@@ -8,7 +8,7 @@ use super::panel::half_to_f32;
 use super::views::check_fit;
 use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
-use crate::pool::{SharedMut, ThreadPool};
+use crate::pool::{ChunkPtr, ThreadPool};
 
 /// Up to this many tokens a product is bound by reading the weights, which are read once. For more
 /// tokens it is blocked for the caches.
@@ -187,7 +187,7 @@ impl<'a> FloatMatrix<'a> {
     ) {
         let row_blocks = self.n.div_ceil(BLOCK_ROWS);
         let token_blocks = x.rows().div_ceil(BLOCK_TOKENS);
-        let scratch = SharedMut::new(scratch.as_mut_ptr());
+        let scratch = ChunkPtr::new(scratch.as_mut_ptr());
         pool.run(row_blocks * token_blocks, &|chunk, worker| {
             let first = chunk % row_blocks * BLOCK_ROWS;
             let rows = BLOCK_ROWS.min(self.n - first);

@@ -6,7 +6,7 @@ use super::panel::{DecodeCall, MAX_BLOCK_BYTES, PanelCall, PanelKind};
 use super::{ProductError, Rows, RowsMut};
 use crate::buffer::ALIGN;
 use crate::pack::{BLOCK_LEN, GROUP_ROWS, N_FORMATS, PackedMatrix, format_index, per_format};
-use crate::pool::{SharedMut, ThreadPool};
+use crate::pool::{ChunkPtr, ThreadPool};
 
 /// Groups that a panel holds.
 const PANEL_GROUPS: usize = 2;
@@ -60,7 +60,7 @@ impl<'a> QuantizedRows<'a> {
             return Err(ProductError::Scratch { needed, given });
         };
         let row_bytes = k / BLOCK_LEN * BLOCK_BYTES;
-        let out = SharedMut::new(data.as_mut_ptr());
+        let out = ChunkPtr::new(data.as_mut_ptr());
         pool.run(rows.div_ceil(kernels.tile), &|tile, _| {
             let first = tile * kernels.tile;
             // SAFETY: the tile's rows are inside `x` and its bytes inside `data`, apart from those
@@ -214,7 +214,7 @@ fn run_panels(
     if given < needed || (needed > 0 && !scratch.as_ptr().addr().is_multiple_of(ALIGN)) {
         return Err(ProductError::Scratch { needed, given });
     }
-    let scratch = SharedMut::new(scratch.as_mut_ptr());
+    let scratch = ChunkPtr::new(scratch.as_mut_ptr());
     let panels =
         |product: &QuantizedProduct<'_>| product.w.layout().groups().div_ceil(PANEL_GROUPS);
     let n_panels: usize = products.iter().map(panels).sum();

@@ -72,7 +72,7 @@ impl Split {
         let n_splits = (n_keys / LEAST_KEYS).clamp(1, self.max_splits);
         let scratch = run.scratch.get().cast::<f32>();
         let partials = scratch.wrapping_add(self.worker_len() * run.pool.n_threads());
-        let partials = crate::pool::SharedMut::new(partials);
+        let partials = crate::pool::ChunkPtr::new(partials);
         let one = |item: usize, worker: usize| {
             let (head, split) = (item / n_splits, item % n_splits);
             let bound = |i: usize| union.start + n_keys * i / n_splits;
