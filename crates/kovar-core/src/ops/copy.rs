@@ -2,9 +2,9 @@
 //!
 //! No model calls it yet; it is for casts and permuted images of image models.
 
-use super::Op;
 use super::dtypes::{COPIES, ENCODED, PLAIN, WEIGHTS};
 use super::rules::{Operands, Rules, Signature, TensorSpec};
+use super::{Op, OpClass};
 use crate::DType;
 use crate::error::GraphError;
 use crate::graph::{Graph, ValueId};
@@ -24,7 +24,7 @@ pub struct Copy {
 
 impl Rules for Copy {
     fn signature(&self) -> Signature {
-        Signature::new("copy", &["x"])
+        Signature::new("copy", &["x"]).classes(&[OpClass::Copy])
     }
 
     fn infer(&self, operands: &Operands<'_>) -> Result<TensorSpec, GraphError> {

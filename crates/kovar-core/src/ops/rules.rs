@@ -92,6 +92,8 @@ pub enum OpClass {
     Rope,
     /// Rows written by index.
     SetRows,
+    /// The operand's elements as another dtype; its stored bytes if the dtype is the same.
+    Copy,
 }
 
 /// What an operation is called, which operands it takes and how it treats them.

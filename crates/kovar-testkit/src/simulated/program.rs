@@ -12,7 +12,7 @@ use kovar_core::backend::{
 };
 use kovar_core::error::DeviceError;
 use kovar_core::fusion::FusedNodes;
-use kovar_core::ops::Op;
+use kovar_core::ops::OpClass;
 use kovar_core::{NodeRef, StorageKind, Value};
 
 use super::memory::{Device, SimulatedMemory};
@@ -211,7 +211,8 @@ impl Run<'_> {
     fn node(&self, node: NodeRef<'_>) -> Result<(), DeviceError> {
         let (program, output) = (self.program, node.output());
         // A copy in one dtype moves the stored bytes: encoding blocks again would change them.
-        if let (Op::Copy(_), Some(x)) = (node.op(), node.input(0))
+        if node.op().is(OpClass::Copy)
+            && let Some(x) = node.input(0)
             && x.dtype == output.dtype
         {
             let units = program.with(node, x, |bytes| read_units(x, bytes))?;
