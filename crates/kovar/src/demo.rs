@@ -67,8 +67,3 @@ impl fmt::Display for Demo {
         f.pad(self.name())
     }
 }
-
-/// The file of [`Demo::LlamaStories`].
-pub fn llama_stories() -> &'static [u8] {
-    Demo::LlamaStories.file()
-}

@@ -10,9 +10,6 @@ use kovar_gpu::{Features, GpuBackend, GpuError, GpuOptions, Gpus};
 
 use crate::cache::cache_folder;
 
-/// The kinds of devices that [`DeviceOptions::device`] may name.
-pub const DEVICE_NAMES: &[&str] = &["cpu", "gpu"];
-
 /// Which devices to use, and how.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {
@@ -176,14 +173,13 @@ fn gpu(id: &str, name: GpuName, options: &DeviceOptions) -> Result<GpuBackend, D
         gpu = gpu.cache_folder(folder.join("pipelines"));
     }
     options.gpus.open(gpu).map_err(|error| match error {
-        GpuError::None { found: 0, .. } => DevicesError::NoGpu {
-            name: id.to_owned(),
-            known: known_names(&options.gpus),
-        },
-        GpuError::None { .. } => DevicesError::UnknownDevice {
-            name: id.to_owned(),
-            known: known_names(&options.gpus),
-        },
+        GpuError::None { found, .. } => {
+            let (name, known) = (id.to_owned(), known_names(&options.gpus));
+            match found {
+                0 => DevicesError::NoGpu { name, known },
+                _ => DevicesError::UnknownDevice { name, known },
+            }
+        }
         source => DevicesError::Gpu {
             device: id.to_owned(),
             source,

@@ -40,7 +40,7 @@ mod devices;
 mod open;
 mod rates;
 
-pub use devices::{DEVICE_NAMES, DeviceOptions, DevicesError, device_names, devices, gpu_of};
+pub use devices::{DeviceOptions, DevicesError, device_names, devices, gpu_of};
 pub use open::{OpenError, load, open};
 pub use rates::{MeasuredRates, RatesNote, measured_rates, rates_cache};
 

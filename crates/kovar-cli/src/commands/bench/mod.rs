@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn every_token_reads_all_of_tied_embeddings() {
-        let file = kovar::Gguf::from_static(kovar::demo::llama_stories()).unwrap();
+        let file = kovar::Gguf::from_static(kovar::demo::Demo::LlamaStories.file()).unwrap();
         let file = ModelFile::from(file);
         let all: u64 = file.tensors().map(|tensor| tensor.size() as u64).sum();
         assert_eq!(weight_bytes_per_token(&file), all);
