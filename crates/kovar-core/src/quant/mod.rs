@@ -5,23 +5,12 @@
 //! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
 //! whole blocks.
 //!
-//! | dtype | file | elements | bytes | an element is |
-//! |---|---|---|---|---|
-//! | plain dtypes | [`plain`] | 1 | 1 to 8 | itself |
-//! | Q4_0, Q5_0 | [`legacy`] | 32 | 18, 22 | `d * (q - 8)`, `d * (q - 16)` |
-//! | Q4_1, Q5_1 | [`legacy`] | 32 | 20, 24 | `d * q + m` |
-//! | Q8_0 | [`legacy`] | 32 | 34 | `d * q` |
-//! | Q2_K | [`k_low`] | 256 | 84 | `(d * scale) * q - (dmin * min)` |
-//! | Q3_K | [`k_low`] | 256 | 110 | `(d * scale) * (q - 4)` |
-//! | Q4_K, Q5_K | [`k`] | 256 | 144, 176 | `(d * scale) * q - (dmin * min)` |
-//! | Q6_K | [`k`] | 256 | 210 | `(d * scale) * (q - 32)` |
-//! | IQ4_NL, MXFP4 | [`levels`] | 32 | 18, 17 | `d * level(q)` |
-//! | IQ4_XS | [`levels`] | 256 | 136 | `(d * scale) * level(q)` |
-//! | TQ2_0 | [`ternary`] | 256 | 66 | `d * (q - 1)` |
+//! The documentation of a block ([`BlockQ4_0`], ..) gives its fields and the formula of its elements;
+//! [`DType`] names the dtype of each block. A file holds the blocks of a family.
 //!
-//! Decoding is plain f32 arithmetic in the order the table shows, each operation rounded on its
-//! own (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package
-//! exactly. Multi-byte fields are little-endian on every machine.
+//! Decoding is plain f32 arithmetic in the order of the formula, each operation rounded on its own
+//! (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package exactly.
+//! Multi-byte fields are little-endian on every machine.
 //!
 //! [`activation`] is the 8-bit code of activations inside integer products; it is no file format.
 //!

@@ -15,20 +15,20 @@ pub(crate) const SUPER_BLOCKS: usize = 8;
 /// Bytes of a line of codes: four elements of each row of a group.
 pub(crate) const LINE: usize = 4 * GROUP_ROWS;
 
-/// The storage of codes.
+/// The storage of codes: the lines (see [`pack`](super)) of 16 rows x 32 elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codes {
-    /// Two bits.
+    /// 2 crumb lines.
     Crumb,
-    /// Two bits and a line of third bits.
+    /// 2 crumb lines, 1 line of third bits.
     Crumb1,
-    /// Four bits.
+    /// 4 nibble lines.
     Nibble,
-    /// Four bits and a line of fifth bits.
+    /// 4 nibble lines, 1 line of fifth bits.
     Nibble1,
-    /// Four bits and two lines of two high bits.
+    /// 4 nibble lines, 2 crumb lines of high bits.
     Nibble2,
-    /// Signed bytes.
+    /// 8 lines of signed bytes.
     Byte,
 }
 
@@ -52,7 +52,7 @@ impl Values {
     }
 }
 
-/// The storage of scales.
+/// The storage of scales: each as 16 numbers, one per row. `d`, `dmin` and `m` are f16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scales {
     /// `d` per block.
@@ -61,11 +61,11 @@ pub(crate) enum Scales {
     D256,
     /// `d` and `m` per block.
     DM,
-    /// The exponent of `d` per block.
+    /// The exponent of `d` per block, of one byte.
     E8M0,
-    /// `d`, `dmin` per super-block; a byte with scale and minimum per half block.
+    /// `d`, `dmin` per super-block; a byte with scale (low nibble) and minimum per half block.
     K2,
-    /// `d`, `dmin` per super-block; scales and minima of one byte per block.
+    /// `d`, `dmin` per super-block; all scales, then all minima, of one byte per block.
     K,
     /// `d` per super-block; scales of one signed byte per half block.
     K6,
