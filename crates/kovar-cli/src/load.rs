@@ -11,7 +11,7 @@ use kovar::{
     Tokenizer,
 };
 
-use crate::args::{ModelSource, RunArgs};
+use crate::args::{ModelSource, RunArgs, devices_error};
 use crate::diagnostics::{UsageError, note};
 use crate::{format, hints, progress};
 
@@ -104,7 +104,7 @@ impl Target {
     /// # Errors
     /// A device that cannot be opened, or an option that names none of the devices.
     pub fn new(args: &RunArgs) -> anyhow::Result<Self> {
-        let devices = args.devices()?;
+        let devices = kovar::devices(&args.device.options()).map_err(devices_error)?;
         let options = args.options(&devices)?;
         Ok(Self { devices, options })
     }

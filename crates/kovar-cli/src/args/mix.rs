@@ -1,9 +1,8 @@
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kovar::quantize::Mix;
 
-/// Parses the name of a mix of number types.
-pub fn mix(name: &str) -> Result<Mix, String> {
-    Mix::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Mix::all().map(Mix::name).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+/// A parser of the name of a mix of number types. Its option needs `ignore_case`.
+pub fn mix() -> impl TypedValueParser<Value = Mix> {
+    PossibleValuesParser::new(Mix::all().map(Mix::name))
+        .try_map(|name| Mix::from_name(&name).ok_or("unknown type"))
 }

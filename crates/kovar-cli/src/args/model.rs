@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kovar::demo::Demo;
 use kovar::ops::dtypes::CACHES;
 use kovar::{Backend, DType, ModelOptions};
 
-use super::{DeviceArgs, PlacementArgs, devices_error, whole};
+use super::{DeviceArgs, PlacementArgs, whole};
 
 /// A model file or folder, or an embedded model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +61,9 @@ pub struct RunArgs {
           value_parser = whole(1u32..=1 << 24))]
     pub ctx: Option<u32>,
 
-    /// Number type of the cached keys and values: f32, f16, bf16 or q8_0.
-    #[arg(long, value_name = "DTYPE", default_value = "f16", value_parser = cache_type)]
+    /// Number type of the cached keys and values.
+    #[arg(long, value_name = "DTYPE", default_value = "F16", ignore_case = true,
+          value_parser = cache_type())]
     pub cache_type: DType,
 
     #[command(flatten)]
@@ -76,14 +78,6 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The devices.
-    ///
-    /// # Errors
-    /// A device that does not exist or cannot be opened.
-    pub fn devices(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
-        kovar::devices(&self.device.options()).map_err(devices_error)
-    }
-
     /// The options of the library.
     ///
     /// # Errors
@@ -101,10 +95,8 @@ impl RunArgs {
     }
 }
 
-/// Parses the number type of cached keys and values.
-pub fn cache_type(name: &str) -> Result<DType, String> {
-    let dtype = name.parse::<DType>().ok();
-    dtype
-        .filter(|dtype| CACHES.contains(dtype))
-        .ok_or_else(|| "expected f32, f16, bf16 or q8_0".to_owned())
+/// A parser of the number type of cached keys and values. Its option needs `ignore_case`.
+pub fn cache_type() -> impl TypedValueParser<Value = DType> {
+    PossibleValuesParser::new(CACHES.iter().map(|dtype| dtype.name()))
+        .try_map(|name| name.parse::<DType>())
 }

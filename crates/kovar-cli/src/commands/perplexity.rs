@@ -49,9 +49,9 @@ pub struct Perplexity {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Number type of the cached keys and values: f32, f16, bf16 or q8_0.
-    #[arg(long, value_name = "DTYPE", default_value = "f16", value_parser = cache_type,
-          help_heading = "Model")]
+    /// Number type of the cached keys and values.
+    #[arg(long, value_name = "DTYPE", default_value = "F16", ignore_case = true,
+          value_parser = cache_type(), help_heading = "Model")]
     cache_type: DType,
 
     #[command(flatten)]

@@ -10,7 +10,7 @@ use kovar::text::architecture::read_architecture;
 use kovar::{ModelFile, ModelFormat};
 use serde::Serialize;
 
-use crate::args::{ModelSource, bytes, mix};
+use crate::args::{ModelSource, bytes, mix, whole};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::{format, load, output, progress, text_input};
@@ -19,15 +19,13 @@ use crate::{format, load, output, progress, text_input};
 ///
 /// Reads GGUF files, also split ones, and Hugging Face folders.
 ///
-/// A type is a plain one (F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q3_K, Q4_K, Q5_K, Q6_K,
-/// MXFP4) or one of the usual mixes (Q2_K, Q2_K_S, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S,
-/// Q5_K_M, IQ4_NL, IQ4_XS), which use more bits for some layers. The tensors get the same types as
-/// in llama.cpp for most models: the output matrix is Q6_K if most matrices have fewer bits (Q8_0
-/// for MXFP4); vectors and norms are not converted; rows that are not whole blocks of 256 get a
-/// type with blocks of 32, or F16. Differences from llama.cpp: importance matrices are not
-/// supported, so Q2_K_S, for which llama.cpp requires one, is made without; Q3_K, Q4_K and Q5_K use
-/// that type for all matrices and are not mixes; the types do not depend on the size of the model
-/// or its number of experts.
+/// --type is the number type of most matrices. Many types are mixes, which use more bits for some
+/// layers; --dry-run shows the type of each tensor. The tensors get the same types as in llama.cpp
+/// for most models: the output matrix is Q6_K if most matrices have fewer bits (Q8_0 for MXFP4);
+/// vectors and norms are not converted; rows that are not whole blocks of 256 get a type with
+/// blocks of 32, or F16. Differences from llama.cpp: importance matrices are not supported, so
+/// Q2_K_S, for which llama.cpp requires one, is made without; Q3_K, Q4_K and Q5_K are not mixes;
+/// the types do not depend on the size of the model or its number of experts.
 ///
 /// Start from a file of plain floats: quantising twice loses precision.
 #[derive(Args, Debug)]
@@ -50,7 +48,8 @@ pub struct Quantize {
     output: PathBuf,
 
     /// The number type, or the mix of types.
-    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = mix)]
+    #[arg(short = 't', long = "type", value_name = "TYPE", ignore_case = true,
+          value_parser = mix())]
     mix: Mix,
 
     /// Type of the matrices whose names match PATTERN (`*` any characters, `?` one). May be given
@@ -60,11 +59,12 @@ pub struct Quantize {
 
     /// Split the output into files with at most SIZE bytes of tensors each, for example 500M or 2G
     /// (M and G are 10^6 and 10^9). OUT.gguf becomes OUT-00001-of-00003.gguf and so on.
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     split_max_size: Option<u64>,
 
     /// Split the output into files with at most N tensors each.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u32::MAX))]
     split_max_tensors: Option<u32>,
 
     /// Replace OUT if it exists.
@@ -76,7 +76,8 @@ pub struct Quantize {
     dry_run: bool,
 
     /// Number of threads [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1u16..=1024))]
     threads: Option<u16>,
 
     /// Print a JSON object with the sizes and the type of each tensor.

@@ -6,7 +6,7 @@ use clap::Args;
 use kovar::quantize::Mix;
 use kovar::synth::{self, Shape, SynthError};
 
-use crate::args::mix;
+use crate::args::{mix, whole};
 use crate::diagnostics::{INTERRUPTED, UsageError, note};
 use crate::interrupt::Interrupt;
 use crate::{format, output, progress};
@@ -32,7 +32,8 @@ pub struct Synth {
     shape: Shape,
 
     /// The number type, or mix of types, as for `quantize`.
-    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = mix)]
+    #[arg(short = 't', long = "type", value_name = "TYPE", ignore_case = true,
+          value_parser = mix())]
     mix: Mix,
 
     /// The GGUF file to write.
@@ -40,7 +41,8 @@ pub struct Synth {
     output: PathBuf,
 
     /// The seed of the random weights; one seed gives one file.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = whole(0..=u64::MAX))]
     seed: u64,
 
     /// Replace FILE if it exists.

@@ -1,16 +1,14 @@
 use std::fs;
 
+use kovar::quantize::Mix;
+
 use crate::{demo_file, kovar, text};
 
 #[test]
 fn every_type_makes_a_file_that_generates_text() {
     let dir = tempfile::tempdir().unwrap();
     let demo = demo_file();
-    for name in [
-        "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q2_K_S", "Q3_K",
-        "Q4_K", "Q5_K", "Q6_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S",
-        "Q5_K_M", "IQ4_NL", "IQ4_XS", "MXFP4",
-    ] {
+    for name in Mix::all().map(Mix::name) {
         let out = dir.path().join(name);
         let report = kovar(&["quantize", text(&demo), text(&out), "-t", name, "--json"]).json();
         assert_eq!(report["type"], name);
@@ -104,6 +102,15 @@ fn wrong_types_and_rules_are_wrong_usage() {
             "not a type for weights",
         ),
         (&[], "--type"),
+        (
+            &["--type", "F16", "--split-max-tensors", "-1"],
+            "must be at least 1",
+        ),
+        (
+            &["--type", "F16", "--split-max-size", "-1"],
+            "expected a number of bytes",
+        ),
+        (&["--type", "F16", "--threads", "-1"], "must be at least 1"),
     ] {
         let message = kovar(&[&["quantize", "llama-stories", "o"], args].concat()).failed(2);
         assert!(message.contains(named), "{args:?}: {message}");
