@@ -13,10 +13,10 @@ use crate::format;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// The device to use, for example `cpu` or `gpu0`; `kovar devices` lists them [default: cpu].
-    /// Several devices, separated by commas, share the work; --place and --budget control how. GPUs
-    /// do not support quantised matrix products and attention, so models also need the CPU:
-    /// `gpu0,cpu`. `cpu:portable` is the CPU without special vector instructions.
+    /// The device to use, for example `cpu` or `gpu0`, or several, separated by commas; `kovar
+    /// devices` lists them [default: cpu]. GPUs do not support attention and quantised weights yet,
+    /// so models also need the CPU: `gpu0,cpu`. `cpu:portable` is the CPU without special vector
+    /// instructions.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 

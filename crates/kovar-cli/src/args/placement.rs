@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use kovar::runtime::{DeviceId, Homes, Pattern, Preference, Thresholds};
-use kovar::{Backend, DeviceKind, Graph, Policy, Storage, StorageKind};
+use kovar::{Backend, DeviceInfo, DeviceKind, Graph, Policy, Storage, StorageKind};
 
 use super::{RatesArgs, bytes, whole};
 use crate::diagnostics::{UsageError, note};
@@ -43,11 +43,13 @@ pub struct PlacementArgs {
 
     /// Run matrix products, convolutions and attention with fewer than N floating-point operations
     /// on the CPU.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = whole(0..=u64::MAX))]
     pub min_matmul_ops: u64,
 
     /// Run other operations whose results have fewer than N elements on the CPU.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+          value_parser = whole(0..=usize::MAX))]
     pub min_elements: usize,
 
     /// Fail instead of printing a warning if a --place cannot be followed, or if a --place or
@@ -85,31 +87,22 @@ impl PlacementArgs {
     /// # Errors
     /// A device that is not one of `devices`.
     pub fn homes(&self, devices: &[Arc<dyn Backend>]) -> anyhow::Result<Homes> {
-        let ids = || DeviceId::all(devices.len()).zip(devices);
-        let named = |name: &str| {
-            let mut ids = ids();
-            let found = ids.find(|(_, device)| device.info().id == name);
+        let find = |message: &str, matches: &dyn Fn(&DeviceInfo) -> bool| {
+            let mut ids = DeviceId::all(devices.len()).zip(devices);
+            let found = ids.find(|(_, device)| matches(device.info()));
             found.map(|(id, _)| id).ok_or_else(|| {
                 let known = devices.iter().map(|device| device.info().id.as_str());
                 let known = known.collect::<Vec<_>>().join(", ");
-                UsageError::new(format!(
-                    "`{name}` is not one of the devices in use: {known}"
-                ))
+                UsageError::new(format!("{message} the devices in use: {known}"))
             })
         };
+        let named = |name: &str| {
+            let message = format!("`{name}` is not one of");
+            find(&message, &|device| device.id == name)
+        };
         let of_kind = |cpu: bool| {
-            let mut ids = ids();
-            let found = ids.find(|(_, device)| (device.info().kind == DeviceKind::Cpu) == cpu);
-            found.map(|(id, _)| id).ok_or_else(|| {
-                let kind = if cpu {
-                    "a CPU"
-                } else {
-                    "one that is not a CPU"
-                };
-                UsageError::new(format!(
-                    "--gpu-layers needs {kind} among the devices in use"
-                ))
-            })
+            let message = "--gpu-layers needs a CPU and a device of another kind among";
+            find(message, &|device| (device.kind == DeviceKind::Cpu) == cpu)
         };
         let mut homes = match self.gpu_layers {
             None => Homes::all_on(DeviceId::FIRST),

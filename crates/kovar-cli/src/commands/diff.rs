@@ -31,9 +31,9 @@ const BOTH: f64 = 4.0;
 /// which is the largest difference of two results within the limit. The exit code is 1 if an
 /// operation fails. Placement options apply to --b only.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("device", |device| device.hide(true)))]
 pub struct Diff {
-    /// The reference devices, as for --device.
+    /// The reference devices, separated by commas; `kovar devices` lists them.
     #[arg(long, value_name = "DEVICES")]
     a: String,
 

@@ -79,7 +79,19 @@ fn wrong_usage_ends_with_code_2_and_names_the_option() {
         (&["generate", "--stop", "", "a"], "--stop"),
         (&["generate", "-n", "-2", "a"], "--max-tokens"),
         (&["generate", "--ctx", "0", "a"], "--ctx"),
-        (&["generate", "--cache-type", "q4_k", "a"], "--cache-type"),
+        (&["generate", "--cache-type", "q4_k", "a"], "BF16, Q8_0"),
+        (
+            &["generate", "--min-elements", "-1", "a"],
+            "must be at least 0",
+        ),
+        (
+            &["generate", "--min-matmul-ops", "-1", "a"],
+            "must be at least 0",
+        ),
+        (
+            &["generate", "--budget", "cpu=-1", "a"],
+            "expected a number of bytes",
+        ),
         (&["generate", "--threads", "0", "a"], "--threads"),
         (&["generate", "--simd", "sse9", "a"], "--simd"),
         (&["generate", "--device", "tpu", "a"], "known: cpu"),
@@ -242,6 +254,21 @@ fn a_prompt_beyond_the_context_is_an_error_before_anything_is_written() {
     assert!(message.contains("--ctx N"), "{message}");
     assert!(message.contains("trained for 512 tokens"), "{message}");
     assert!(!message.contains("/reset"), "{message}");
+}
+
+#[test]
+fn help_offers_only_what_the_command_takes() {
+    let help = |command: &str| kovar(&[command, "--help"]).ok();
+    let generate = help("generate");
+    assert!(generate.contains("--place") && generate.contains("--device"));
+    let test_ops = help("test-ops");
+    assert!(test_ops.contains("--device <NAME>"), "{test_ops}");
+    assert!(!test_ops.contains("--place"), "{test_ops}");
+    assert!(!test_ops.contains("--budget"), "{test_ops}");
+    let diff = help("diff");
+    assert!(!diff.contains("--device <NAME>"), "{diff}");
+    let message = kovar(&["diff", "--a", "cpu", "--b", "cpu", "--device", "cpu"]).failed(2);
+    assert!(message.contains("--a and --b select"), "{message}");
 }
 
 #[test]

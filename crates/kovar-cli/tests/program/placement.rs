@@ -237,7 +237,7 @@ fn placements_on_devices_that_are_not_in_use_are_refused() {
     );
     let error = kovar(&["plan", "--gpu-layers", "4"]).failed(2);
     assert!(
-        error.contains("--gpu-layers needs one that is not a CPU"),
+        error.contains("a device of another kind among the devices in use: cpu"),
         "{error}"
     );
     let error = kovar(&["plan", "--budget", "cpu=lots"]).failed(2);
