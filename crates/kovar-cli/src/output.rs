@@ -112,9 +112,7 @@ impl Table {
                         line.push_str(&padding());
                     }
                 }
-                if column + 1 < row.len() {
-                    line.push_str("  ");
-                }
+                line.push_str("  ");
             }
             text.push_str(line.trim_end());
             text.push('\n');

@@ -16,18 +16,18 @@ pub fn spinner(message: String) -> ProgressBar {
 
 /// Progress of `total` units of work.
 pub fn bar(message: impl Into<Cow<'static, str>>, total: usize) -> ProgressBar {
-    let bar = ProgressBar::new(total as u64).with_message(message);
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
+    counted(message.into(), total as u64, "{pos}/{len}")
 }
 
 /// Progress of processing `total` bytes.
 pub fn byte_bar(message: &'static str, total: u64) -> ProgressBar {
+    counted(message.into(), total, "{binary_bytes}/{binary_total_bytes}")
+}
+
+fn counted(message: Cow<'static, str>, total: u64, count: &str) -> ProgressBar {
     let bar = ProgressBar::new(total).with_message(message);
-    let template = "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {eta}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
+    let template = format!("{{msg}} [{{bar:30}}] {count} {{eta}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar

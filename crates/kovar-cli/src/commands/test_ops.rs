@@ -226,25 +226,22 @@ fn perf_text(report: &PerfReport) -> String {
     let mut table = Table::new(&titles);
     for case in &report.cases {
         let name = format!("{} {}", case.op, case.name);
-        let empty = String::new;
-        match &case.result {
-            Measurement::Measured(timing) => table.row([
+        let untimed = |name: String, why: String| {
+            let empty = String::new;
+            [name, empty(), empty(), empty(), empty(), why]
+        };
+        table.row(match &case.result {
+            Measurement::Measured(timing) => [
                 name,
                 format!("{:.2}", timing.microseconds),
                 format!("{:.2}", timing.fastest_microseconds),
                 format!("{:.2}", timing.gigabytes_per_second),
                 format!("{:.2}", timing.gigaflops_per_second),
                 timing.kernels.join(", "),
-            ]),
-            Measurement::Failed { reason } => {
-                let reason = format!("FAILED: {reason}");
-                table.row([name, empty(), empty(), empty(), empty(), reason]);
-            }
-            Measurement::Unsupported { reason } => {
-                let reason = format!("unsupported: {reason}");
-                table.row([name, empty(), empty(), empty(), empty(), reason]);
-            }
-        }
+            ],
+            Measurement::Failed { reason } => untimed(name, format!("FAILED: {reason}")),
+            Measurement::Unsupported { reason } => untimed(name, format!("unsupported: {reason}")),
+        });
     }
     text.push_str(&table.render("  "));
     text
