@@ -106,7 +106,7 @@ fn convert(
 
 #[test]
 fn mixes_give_tensors_the_types_of_llama_cpp() {
-    use DType::{F16, IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4K, Q5_0, Q5K, Q6K, Q8_0};
+    use DType::{F16, IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4K, Q5_0, Q5K, Q6K, Q8_0, TQ2_0};
     let (tied, untied, odd) = (model(256, false), model(256, true), model(64, true));
     let embeddings = "token_embd";
     for (file, name, tensor, expected) in [
@@ -181,6 +181,14 @@ fn mixes_give_tensors_the_types_of_llama_cpp() {
         (&untied, "MXFP4", "output.weight", vec![Q8_0]),
         (&untied, "MXFP4", embeddings, vec![MXFP4]),
         (&odd, "MXFP4", "ffn_down", vec![MXFP4; 8]),
+        (&untied, "TQ2_0", "output.weight", vec![Q6K]),
+        (&untied, "TQ2_0", embeddings, vec![Q4K]),
+        (&tied, "TQ2_0", embeddings, vec![Q6K]),
+        (&tied, "TQ2_0", "attn_v", vec![TQ2_0; 8]),
+        (&tied, "TQ2_0", "ffn_down", vec![TQ2_0; 8]),
+        (&odd, "TQ2_0", "output.weight", vec![Q8_0]),
+        (&odd, "TQ2_0", embeddings, vec![Q5_0]),
+        (&odd, "TQ2_0", "ffn_down", vec![Q4_0; 8]),
     ] {
         assert_eq!(types(file, name, &[], tensor), expected, "{name} {tensor}");
     }
@@ -269,6 +277,8 @@ fn every_type_is_written_and_read_back_near_the_source() {
                 DType::Q2K => 0.6,
                 DType::Q3K => 0.3,
                 DType::MXFP4 => 0.25,
+                // The largest of a block is a step, so that the levels lie a half of it away.
+                DType::TQ2_0 => 0.51,
                 _ => 0.15,
             };
             assert!(far < bound, "{mix} {}: {far}", found.name());

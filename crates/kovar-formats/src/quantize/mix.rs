@@ -4,7 +4,7 @@ use std::fmt;
 
 use kovar_core::DType::{
     self, BF16, F16, F32, IQ4NL, IQ4XS, MXFP4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K,
-    Q8_0,
+    Q8_0, TQ2_0,
 };
 
 /// A choice of number types for the matrices of a model.
@@ -20,6 +20,8 @@ struct Row {
     name: &'static str,
     /// The type of most matrices.
     base: DType,
+    /// The type of the token embeddings, if the output matrix is another one.
+    embeddings: DType,
     /// The type of value projections.
     value: Choice,
     /// The type of down projections.
@@ -98,6 +100,7 @@ const fn plain(name: &'static str, base: DType, file_type: u32) -> Row {
     Row {
         name,
         base,
+        embeddings: base,
         value: all,
         down: all,
         attention_output: base,
@@ -176,6 +179,10 @@ const TABLE: &[Row] = &[
     },
     // The format numbers only the mix in which the experts are MXFP4 and the rest is Q8_0.
     plain("MXFP4", MXFP4, 38),
+    Row {
+        embeddings: Q4K,
+        ..plain("TQ2_0", TQ2_0, 37)
+    },
 ];
 
 impl Mix {
@@ -212,6 +219,11 @@ impl Mix {
             Q8_0 | MXFP4 => Q8_0,
             _ => Q6K,
         }
+    }
+
+    /// The type of the token embeddings, if the output matrix is another one.
+    pub(super) fn embeddings(self) -> DType {
+        self.row().embeddings
     }
 
     /// The type of a value projection.
@@ -254,6 +266,7 @@ pub(crate) fn fall_back(wanted: DType, row: usize) -> DType {
         Q4K => Q5_0,
         Q5K => Q5_1,
         Q6K => Q8_0,
+        TQ2_0 => Q4_0,
         _ => F16,
     };
     if row.is_multiple_of(smaller.block_len()) {
@@ -342,6 +355,7 @@ mod tests {
             (Q5K, 576, Q5_1),
             (Q6K, 576, Q8_0),
             (IQ4XS, 576, IQ4NL),
+            (TQ2_0, 576, Q4_0),
             (Q6K, 48, F16),
             (Q4_0, 48, F16),
             (MXFP4, 48, F16),

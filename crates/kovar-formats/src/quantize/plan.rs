@@ -108,8 +108,8 @@ impl<'a> TensorPlan<'a> {
 ///
 /// Vectors, norms, integers and the small matrices that llama.cpp does not quantise keep their
 /// type; rules do not apply to them. If the rows of a matrix are not whole blocks of the type of
-/// `mix`, the matrix gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, IQ4_NL of Q2_K, Q3_K
-/// and IQ4_XS, and F16 otherwise.
+/// `mix`, the matrix gets Q5_0 in place of Q4_K, Q5_1 of Q5_K, Q8_0 of Q6_K, Q4_0 of TQ2_0, IQ4_NL
+/// of Q2_K, Q3_K and IQ4_XS, and F16 otherwise.
 ///
 /// # Errors
 /// A rule matches no tensor that is converted, or the rows of a tensor are not whole blocks of the
@@ -184,6 +184,8 @@ pub(crate) fn mix_types<'t>(
             None
         } else if name == OUTPUT || name == EMBEDDINGS && !has_output {
             Some(mix.output())
+        } else if name == EMBEDDINGS {
+            Some(mix.embeddings())
         } else if name.contains("attn_v.weight") {
             values += 1;
             Some(mix.value(Layer {
