@@ -25,7 +25,8 @@ use crate::{format, load, output, progress, text_input};
 /// vectors and norms are not converted; rows that are not whole blocks of 256 get a type with
 /// blocks of 32, or F16. Differences from llama.cpp: importance matrices are not supported, so
 /// Q2_K_S, for which llama.cpp requires one, is made without; Q3_K, Q4_K and Q5_K are not mixes;
-/// the types do not depend on the size of the model or its number of experts.
+/// the types do not depend on the size of the model or its number of experts. TQ2_0 suits only
+/// models that were trained with weights of -1, 0 and 1.
 ///
 /// Start from a file of plain floats: quantising twice loses precision.
 #[derive(Args, Debug)]
