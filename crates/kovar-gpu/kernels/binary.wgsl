@@ -18,14 +18,23 @@ struct Params {
 
 override KIND: u32 = 0u;
 
+// The kinds, numbered as in `src/ops/binary.rs`.
+const ADD = 0u;
+const SUB = 1u;
+const MUL = 2u;
+const DIV = 3u;
+const SWIGLU = 4u;
+const GEGLU = 5u;
+
 fn f(x: f32, y: f32) -> f32 {
     switch KIND {
-        case 0u { return x + y; }
-        case 1u { return x - y; }
-        case 2u { return x * y; }
-        case 3u { return quotient(x, y); }
-        case 4u { return keep_nan(silu(x), x) * y; }
-        case 5u { return keep_nan(gelu(x), x) * y; }
+        case ADD { return x + y; }
+        case SUB { return x - y; }
+        case MUL { return x * y; }
+        case DIV { return quotient(x, y); }
+        case SWIGLU { return keep_nan(silu(x), x) * y; }
+        case GEGLU { return keep_nan(gelu(x), x) * y; }
+        // REGLU
         default { return keep_nan(max(x, 0.0), x) * y; }
     }
 }

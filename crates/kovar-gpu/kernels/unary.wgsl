@@ -21,30 +21,52 @@ struct Params {
 
 override KIND: u32 = 0u;
 
+// The kinds, numbered as in `src/ops/unary.rs`.
+const NEG = 0u;
+const ABS = 1u;
+const SQR = 2u;
+const SQRT = 3u;
+const EXP = 4u;
+const LOG = 5u;
+const SIN = 6u;
+const COS = 7u;
+const TANH = 8u;
+const SIGMOID = 9u;
+const SILU = 10u;
+const GELU = 11u;
+const GELU_TANH = 12u;
+const GELU_QUICK = 13u;
+const RELU = 14u;
+const RELU_SQR = 15u;
+const LEAKY_RELU = 16u;
+const SOFTPLUS = 17u;
+const CLAMP = 18u;
+const SCALE = 19u;
+
 // The result for numbers. For NaN it is undefined.
 fn of_number(x: f32) -> f32 {
     switch KIND {
-        case 0u { return -x; }
-        case 1u { return abs(x); }
-        case 2u { return x * x; }
-        case 3u { return or_bits(square_root(x), NAN_BITS, bitcast<u32>(x) > 0x80000000u); }
-        case 4u { return exponential(x); }
-        case 5u { return logarithm(x); }
-        case 6u { return sine(x, 0u); }
-        case 7u { return sine(x, 1u); }
-        case 8u { return hyperbolic_tangent(x); }
-        case 9u { return sigmoid(x); }
-        case 10u { return silu(x); }
-        case 11u { return gelu(x); }
-        case 12u { return gelu_tanh(x); }
-        case 13u { return gelu_quick(x); }
-        case 14u { return max(x, 0.0); }
-        case 15u { return max(x, 0.0) * max(x, 0.0); }
-        case 16u { return select(x, params.extra.x * x, x < 0.0); }
-        case 17u { return softplus(x); }
-        case 18u { return clamp(x, params.extra.x, params.extra.y); }
-        case 19u { return x * params.extra.x; }
-        // A cast.
+        case NEG { return -x; }
+        case ABS { return abs(x); }
+        case SQR { return x * x; }
+        case SQRT { return or_bits(square_root(x), NAN_BITS, bitcast<u32>(x) > 0x80000000u); }
+        case EXP { return exponential(x); }
+        case LOG { return logarithm(x); }
+        case SIN { return sine(x, 0u); }
+        case COS { return sine(x, 1u); }
+        case TANH { return hyperbolic_tangent(x); }
+        case SIGMOID { return sigmoid(x); }
+        case SILU { return silu(x); }
+        case GELU { return gelu(x); }
+        case GELU_TANH { return gelu_tanh(x); }
+        case GELU_QUICK { return gelu_quick(x); }
+        case RELU { return max(x, 0.0); }
+        case RELU_SQR { return max(x, 0.0) * max(x, 0.0); }
+        case LEAKY_RELU { return select(x, params.extra.x * x, x < 0.0); }
+        case SOFTPLUS { return softplus(x); }
+        case CLAMP { return clamp(x, params.extra.x, params.extra.y); }
+        case SCALE { return x * params.extra.x; }
+        // CAST
         default { return x; }
     }
 }

@@ -23,6 +23,12 @@ struct Params {
 };
 typedef uint type_6[1];
 typedef metal::atomic_uint type_8[1];
+constant uint ADD = 0u;
+constant uint SUB = 1u;
+constant uint MUL = 2u;
+constant uint DIV = 3u;
+constant uint SWIGLU = 4u;
+constant uint GEGLU = 5u;
 constant uint INFINITY_BITS = 2139095040u;
 constant uint NAN_BITS = 2143289344u;
 constant uint F32_ = 0u;
