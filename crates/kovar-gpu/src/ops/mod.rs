@@ -195,13 +195,9 @@ fn narrow(is_narrow: bool) -> Features {
     }
 }
 
-/// The number of a dtype in `shared/element.wgsl` or `shared/factor.wgsl`.
+/// The number of a dtype in `shared/element.wgsl` and `shared/factor.wgsl`: that of
+/// `shared/number.wgsl` if it is a factor, else 0, with which elements are read as words.
 fn code(dtype: DType) -> u32 {
-    match dtype {
-        DType::F16 => 1,
-        DType::BF16 => 2,
-        DType::F8E4M3 => 3,
-        DType::F8E5M2 => 4,
-        _ => 0,
-    }
+    let factor = FACTORS.contains(&dtype).then(|| cast::number(dtype));
+    factor.flatten().unwrap_or(0)
 }
