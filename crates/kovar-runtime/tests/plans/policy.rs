@@ -149,6 +149,38 @@ fn every_node_has_a_reason_to_be_where_it_is() {
     );
 }
 
+#[test]
+fn what_keeps_a_node_off_its_fastest_device_is_the_reason() {
+    let (cpu, gpu) = (device(0), device(1));
+    let reasons = |homes: Homes, change: &dyn Fn(&mut Policy)| -> Vec<PlacementReason> {
+        let graph = products(4);
+        let world = World::new(&graph, pair(), homes);
+        let mut policy = Policy::default();
+        change(&mut policy);
+        let plan = compile(&graph, &world.session, &policy).unwrap();
+        plan.explain().into_iter().map(|node| node.why).collect()
+    };
+    let on_cpu = Homes::all_on(cpu);
+    let three = |reason: PlacementReason| vec![reason; 3];
+    let found = reasons(on_cpu.clone(), &|_| {});
+    assert_eq!(found, three(PlacementReason::Fastest));
+    let found = reasons(on_cpu.clone(), &|policy| {
+        policy.preference = Preference::Cpu
+    });
+    assert_eq!(found, three(PlacementReason::Preferred));
+    let found = reasons(on_cpu.clone(), &|policy| {
+        policy.thresholds.min_product_flops = 100_000;
+        policy.thresholds.min_elements = 1000;
+    });
+    assert_eq!(found, three(PlacementReason::BelowThresholds));
+    let found = reasons(on_cpu.clone().budget(gpu, 1), &|_| {});
+    let (joins, moved) = (PlacementReason::SavesCopies, PlacementReason::Budget);
+    assert_eq!(found, [joins.clone(), joins, moved]);
+    let pattern = "*".to_owned();
+    let found = reasons(on_cpu.pin(&pattern, cpu), &|_| {});
+    assert_eq!(found, three(PlacementReason::Pinned { pattern }));
+}
+
 /// `y = 2 a`, column by column turned, `z = y + y`.
 fn observed() -> (Graph, [ValueId; 2]) {
     let mut graph = Graph::new();
