@@ -13,7 +13,7 @@ use crate::intervals::Intervals;
 use crate::place::liveness::{Liveness, writes_whole_span};
 use crate::place::placement::Placement;
 use crate::schedule::fusion::{backend_segment, is_same_window};
-use crate::schedule::memory::MemoryPlan;
+use crate::schedule::memory::ArenaPlan;
 use crate::schedule::{Action, Limit, Schedule};
 use crate::violation::Violation;
 
@@ -49,10 +49,10 @@ enum Region {
     State(StorageId),
 }
 
-struct Flow<'g> {
+struct Simulation<'g> {
     graph: &'g Graph,
     placement: &'g Placement,
-    memory: &'g MemoryPlan,
+    memory: &'g ArenaPlan,
     /// The writers in each storage by program order.
     expected: Vec<Intervals<Writer>>,
     /// The marks that the actions left in memory.
@@ -69,16 +69,16 @@ pub fn check_flow(
     liveness: &Liveness,
     placement: &Placement,
     schedule: &Schedule,
-    memory: &MemoryPlan,
+    memory: &ArenaPlan,
 ) -> Result<(), Violation> {
-    let mut flow = Flow {
+    let mut run = Simulation {
         graph,
         placement,
         memory,
         expected: vec![Intervals::default(); graph.storages().len()],
         found: HashMap::new(),
     };
-    flow.begin(schedule)?;
+    run.begin(schedule)?;
     // By copy, the marks that its read found.
     let mut read: HashMap<usize, Vec<(Range<usize>, Mark)>> = HashMap::new();
     let mut position = 0;
@@ -90,8 +90,8 @@ pub fn check_flow(
                 };
                 let from = matches!(action, Action::Read(_));
                 let device = if from { copy.from } else { copy.to };
-                let (region, base) = flow.place(copy.storage, device)?;
-                let marks = flow.found.entry(region).or_default();
+                let (region, base) = run.place(copy.storage, device)?;
+                let marks = run.found.entry(region).or_default();
                 let bytes = base + copy.bytes.start..base + copy.bytes.end;
                 if from {
                     let parts = marks.within(bytes);
@@ -109,7 +109,7 @@ pub fn check_flow(
             }
             Action::Upload(at) => {
                 if let Some(upload) = schedule.uploads.get(at) {
-                    flow.fill(upload.weight, upload.device)?;
+                    run.fill(upload.weight, upload.device)?;
                 }
             }
             Action::Launch(at) => {
@@ -120,12 +120,12 @@ pub fn check_flow(
                     match item {
                         SegmentItem::Node(id) => {
                             if let Some(node) = graph.node(id) {
-                                flow.run(node, liveness, position, segment.device)?;
+                                run.run(node, liveness, position, segment.device)?;
                             }
                             position += 1;
                         }
                         SegmentItem::Group(group) => {
-                            flow.run_group(&group, liveness, position, segment.device)?;
+                            run.run_group(&group, liveness, position, segment.device)?;
                             position += group.nodes.len();
                         }
                     }
@@ -133,10 +133,10 @@ pub fn check_flow(
             }
         }
     }
-    flow.end()
+    run.end()
 }
 
-impl Flow<'_> {
+impl Simulation<'_> {
     /// The buffer of a storage on a device, and the storage's offset there.
     fn place(&self, storage: StorageId, device: DeviceId) -> Result<(Region, usize), Violation> {
         let found = &self.graph.storages()[storage.index()];

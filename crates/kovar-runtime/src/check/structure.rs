@@ -11,7 +11,7 @@ use crate::place::liveness::Liveness;
 use crate::place::placement::Placement;
 use crate::schedule::Schedule;
 use crate::schedule::fusion::{accesses, backend_segment};
-use crate::schedule::memory::{MemoryPlan, lies_in_arena};
+use crate::schedule::memory::{ArenaPlan, lies_in_arena};
 use crate::violation::Violation;
 
 /// Verifies that every node runs on the owner of all storages that it writes, that its device has
@@ -110,7 +110,7 @@ pub fn check_memory(
     graph: &Graph,
     placement: &Placement,
     schedule: &Schedule,
-    memory: &MemoryPlan,
+    memory: &ArenaPlan,
 ) -> Result<(), Violation> {
     let mut placed = Vec::new();
     for replica in &schedule.replicas {

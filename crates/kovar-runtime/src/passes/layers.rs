@@ -15,8 +15,9 @@ use crate::schedule::memory::{grow_arena, staging_bytes};
 const ROUNDS: usize = 8;
 
 /// The weights and states that share a home.
-struct Group<'g> {
-    layer: Option<&'g str>,
+struct Layer<'g> {
+    /// `None` for a tensor outside layers.
+    name: Option<&'g str>,
     members: Vec<StorageId>,
 }
 
@@ -58,7 +59,7 @@ pub fn place_layers(
     };
     let mut reserved = vec![Reserved::default(); devices.len()];
     let mut chosen = homes.clone();
-    // The homes decide how much activation memory each device takes, and the other way round.
+    // The homes decide how much activation memory each device takes, and with it which homes fit.
     for _ in 0..ROUNDS {
         chosen = fill(first, devices, homes.clone(), &reserved);
         let mut enough = true;
@@ -68,7 +69,7 @@ pub fn place_layers(
                 devices,
                 homes: &chosen,
                 policy,
-                limits: &[],
+                cutoffs: &[],
             })?;
             for (reserved, arena) in reserved.iter_mut().zip(passes.memory.arenas()) {
                 let before = reserved.arena.clone();
@@ -116,7 +117,7 @@ fn fill(
             _ => storage.bytes.max(1) as u64,
         }
     };
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut layers: Vec<Layer<'_>> = Vec::new();
     for id in in_order_of_use(graph) {
         let storage = &graph.storages()[id.index()];
         if let Some(pin) = homes.pin_of(storage) {
@@ -125,36 +126,36 @@ fn fill(
             }
             continue;
         }
-        let layer = layer_of(&storage.name);
-        let same = layer.and_then(|_| groups.iter_mut().find(|group| group.layer == layer));
+        let name = layer_of(&storage.name);
+        let same = name.and_then(|_| layers.iter_mut().find(|layer| layer.name == name));
         match same {
-            Some(group) => group.members.push(id),
-            None => groups.push(Group {
-                layer,
+            Some(layer) => layer.members.push(id),
+            None => layers.push(Layer {
+                name,
                 members: vec![id],
             }),
         }
     }
     let mut first = 0;
-    for group in groups {
+    for layer in layers {
         let size = |device: DeviceId| -> u64 {
-            let sizes = group.members.iter();
+            let sizes = layer.members.iter();
             sizes.map(|&id| bytes_on(id, devices.at(device))).sum()
         };
-        let from = if group.layer.is_some() { first } else { 0 };
+        let from = if layer.name.is_some() { first } else { 0 };
         let mut candidates = DeviceId::all(devices.len()).skip(from);
         let fits =
             |device: &DeviceId| room[device.index()].is_none_or(|room| size(*device) <= room);
         let Some(device) = candidates.find(fits) else {
             continue;
         };
-        if group.layer.is_some() {
+        if layer.name.is_some() {
             first = device.index();
         }
         if let Some(room) = &mut room[device.index()] {
             *room -= size(device);
         }
-        for id in group.members {
+        for id in layer.members {
             let storage = &graph.storages()[id.index()];
             homes.choose(storage.kind, &storage.name, device);
         }

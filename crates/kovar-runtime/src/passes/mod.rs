@@ -14,7 +14,7 @@ use crate::place::liveness::{self, Liveness};
 use crate::place::placement::{Placement, place};
 use crate::place::{Inputs, PlaceError};
 use crate::rates::Times;
-use crate::schedule::memory::{self, MemoryPlan};
+use crate::schedule::memory::{self, ArenaPlan};
 use crate::schedule::{Schedule, WeightUses, fusion, schedule, weight_uses};
 
 pub use layers::place_layers;
@@ -27,7 +27,7 @@ pub(crate) struct Passes {
     pub(crate) classes: Classes,
     pub(crate) placement: Placement,
     pub(crate) schedule: Schedule,
-    pub(crate) memory: MemoryPlan,
+    pub(crate) memory: ArenaPlan,
     pub(crate) times: Times,
     /// Whether a device gave nodes to others to keep its budget.
     pub(crate) is_spilled: bool,

@@ -30,7 +30,7 @@ pub fn place_states(
         devices,
         homes: &homes,
         policy,
-        limits: &[],
+        cutoffs: &[],
     })?;
     for (id, storage) in graph.storage_ids().zip(graph.storages()) {
         if storage.kind != StorageKind::State || homes.pin_of(storage).is_some() {

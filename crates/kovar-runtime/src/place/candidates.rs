@@ -44,7 +44,7 @@ pub(super) fn candidates<'g>(
         };
     }
     let candidates = preferred(inputs, liveness, unit);
-    let devices = within_limits(inputs, unit, candidates.devices);
+    let devices = before_cutoffs(inputs, unit, candidates.devices);
     if devices == candidates.devices {
         return candidates;
     }
@@ -80,13 +80,13 @@ fn preferred(inputs: Inputs<'_>, liveness: &Liveness, unit: &Unit) -> Candidates
     }
 }
 
-/// The devices of `preferred`, else those that support the unit, whose limits come after the unit's
-/// first node; `preferred` if there are none.
-fn within_limits(inputs: Inputs<'_>, unit: &Unit, preferred: DeviceSet) -> DeviceSet {
+/// The devices of `preferred`, else those that support the unit, whose cutoffs come after the
+/// unit's first node; `preferred` if there are none.
+fn before_cutoffs(inputs: Inputs<'_>, unit: &Unit, preferred: DeviceSet) -> DeviceSet {
     let first = unit.positions.first().copied().unwrap_or_default();
     let mut avoided = DeviceSet::default();
-    for (device, &limit) in DeviceId::all(inputs.limits.len()).zip(inputs.limits) {
-        if limit <= first {
+    for (device, &cutoff) in DeviceId::all(inputs.cutoffs.len()).zip(inputs.cutoffs) {
+        if cutoff <= first {
             avoided.insert(device);
         }
     }

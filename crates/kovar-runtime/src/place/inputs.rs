@@ -16,7 +16,7 @@ pub(crate) struct Inputs<'i> {
     pub(crate) homes: &'i Homes,
     pub(crate) policy: &'i Policy,
     /// By device, the position in [`Liveness::nodes`](super::liveness::Liveness::nodes) from which
-    /// it gets only nodes that are pinned there and nodes that no other device supports. Devices
-    /// beyond the end have no limit.
-    pub(crate) limits: &'i [usize],
+    /// it gets only nodes that are pinned there and nodes that no other device supports, so that it
+    /// keeps its budget. Devices beyond the end have no cutoff.
+    pub(crate) cutoffs: &'i [usize],
 }

@@ -130,9 +130,9 @@ pub(crate) fn place(inputs: Inputs<'_>, liveness: &Liveness, classes: &Classes) 
     } else {
         let times = Times::new(&inputs.policy.rates, inputs.devices);
         let mut costs = Costs::new(inputs, liveness, classes, &times);
-        // Under a limit a device keeps the nodes that fit, even if it would take less time to run
-        // all of them together on another device.
-        if inputs.limits.iter().all(|&limit| limit == usize::MAX) {
+        // A device with a cutoff keeps the nodes before it, even if it would take less time to run
+        // all nodes together on another device.
+        if inputs.cutoffs.iter().all(|&cutoff| cutoff == usize::MAX) {
             costs.add_launches(liveness, classes);
         }
         choose(&costs, &candidates, n_devices)
@@ -149,10 +149,10 @@ const ROUNDS: usize = 8;
 
 /// The device of each unit, by local search that moves one unit at a time.
 ///
-/// Such a search cannot move a chain of units each of which would pay for two copies when it moves
-/// alone. So it starts from several placements and keeps the best result: every unit where it
-/// computes fastest; for each device, all units there; and each unit with the one before it unless
-/// computing elsewhere saves more than the latency of a copy.
+/// Moving one unit at a time cannot move a chain of units if moving any of them alone costs two more
+/// copies. So the search starts from several placements and keeps the best result: every unit where
+/// it computes fastest; for each device, all units there; and each unit with the one before it
+/// unless computing elsewhere saves more than the latency of a copy.
 fn choose(costs: &Costs<'_>, candidates: &[Candidates], n_devices: usize) -> Vec<DeviceId> {
     let fastest = |unit: usize, set: DeviceSet| {
         let by_time = |a: &DeviceId, b: &DeviceId| {

@@ -33,12 +33,12 @@ pub(super) fn fit_budgets(
         },
         usage,
         without_arenas: usage.without_arenas(),
-        limits: vec![usize::MAX; session.devices.len()],
+        cutoffs: vec![usize::MAX; session.devices.len()],
         searches: vec![0; session.devices.len()],
     };
     let mut passes = fit.search()?;
     report_rejected_pins(&passes.placement, policy)?;
-    passes.is_spilled = fit.limits.iter().any(|&limit| limit != usize::MAX);
+    passes.is_spilled = fit.cutoffs.iter().any(|&cutoff| cutoff != usize::MAX);
     Ok(passes)
 }
 
@@ -52,8 +52,8 @@ struct Fit<'f> {
     usage: &'f MemoryUsage,
     without_arenas: MemoryUsage,
     /// By device, the position of the first node that it gives to others.
-    limits: Vec<usize>,
-    /// By device, how often its limit was searched for.
+    cutoffs: Vec<usize>,
+    /// By device, how often its cutoff was searched for.
     searches: Vec<usize>,
 }
 
@@ -72,14 +72,14 @@ impl Fit<'_> {
                 }
             }
             tracing::debug!("{excess}");
-            self.limit(device, excess, passes.liveness.nodes().len())?;
+            self.lower_cutoff(device, excess, passes.liveness.nodes().len())?;
         }
     }
 
-    /// Lowers the limit of a device to the most nodes with which it keeps its budget. The first
+    /// Lowers the cutoff of a device to the most nodes with which it keeps its budget. The first
     /// search of a device leaves out the arenas that the session has, so that a graph that fitted
     /// once fits again; the second one counts them; a third one is an error.
-    fn limit(
+    fn lower_cutoff(
         &mut self,
         device: DeviceId,
         excess: OverBudget,
@@ -91,17 +91,17 @@ impl Fit<'_> {
             1 => self.usage,
             _ => return Err(excess.into()),
         };
-        let (mut kept, mut too_many) = (0, self.limits[at].min(n_nodes));
+        let (mut kept, mut too_many) = (0, self.cutoffs[at].min(n_nodes));
         while kept + 1 < too_many {
-            self.limits[at] = kept.midpoint(too_many);
+            self.cutoffs[at] = kept.midpoint(too_many);
             let over = self.over_budget(&self.run(self.policy)?, usage);
             if over.iter().all(|(other, _)| *other != device) {
-                kept = self.limits[at];
+                kept = self.cutoffs[at];
             } else {
-                too_many = self.limits[at];
+                too_many = self.cutoffs[at];
             }
         }
-        self.limits[at] = kept;
+        self.cutoffs[at] = kept;
         self.searches[at] += 1;
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Fit<'_> {
             devices: &self.session.devices,
             homes: &self.session.homes,
             policy,
-            limits: &self.limits,
+            cutoffs: &self.cutoffs,
         })
     }
 

@@ -1,14 +1,16 @@
-//! The memory that a plan takes, predicted before anything is allocated.
+//! What a compilation would do, predicted before anything is allocated.
 
 use kovar_core::backend::Backend;
 use kovar_core::{Graph, StorageKind};
 
-use super::explain::NodeReport;
+use super::budget::fit_budgets;
+use super::error::CompileError;
+use super::explain::{NodeReport, explain};
 use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
-use crate::place::RejectedPin;
+use crate::place::{Policy, RejectedPin};
 use crate::schedule::Schedule;
-use crate::session::{DeviceUsage, SessionCore};
+use crate::session::{DeviceUsage, MemoryUsage, Session, SessionCore};
 
 /// Device memory that a plan uses. Weights, states and the arena are shared with other plans of
 /// the session.
@@ -51,6 +53,55 @@ pub struct Forecast {
     /// What the session holds once this plan and the plans that were forecast before it are
     /// compiled, by device, without the memory of compiled programs.
     pub held: Vec<DeviceUsage>,
+}
+
+/// What [`compile`](super::compile()) would do, by the same passes, without any allocation on the devices.
+///
+/// # Errors
+/// Those of [`compile`](super::compile()) that are found before any memory is allocated.
+pub fn forecast(
+    graph: &Graph,
+    session: &Session,
+    policy: &Policy,
+) -> Result<Forecast, CompileError> {
+    Forecaster::new(session)?.add(graph, policy)
+}
+
+/// Predicts what a session would hold if plans were compiled one after another.
+pub struct Forecaster<'s> {
+    session: &'s Session,
+    usage: MemoryUsage,
+}
+
+impl<'s> Forecaster<'s> {
+    /// Begins with what a session holds.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`](crate::SessionError::Busy).
+    pub fn new(session: &'s Session) -> Result<Self, CompileError> {
+        let guard = session.core.acquire()?;
+        let usage = MemoryUsage::of(&session.core, &guard.state);
+        Ok(Self { session, usage })
+    }
+
+    /// Predicts what [`compile`](super::compile()) of `graph` would do after the graphs that were added before,
+    /// without any allocation on the devices.
+    ///
+    /// # Errors
+    /// Those of [`compile`](super::compile()) that are found before any memory is allocated.
+    pub fn add(&mut self, graph: &Graph, policy: &Policy) -> Result<Forecast, CompileError> {
+        let core = &self.session.core;
+        let passes = fit_budgets(graph, core, policy, &self.usage)?;
+        self.usage.add(core, graph, &passes);
+        Ok(Forecast {
+            memory: plan_memory(core, graph, &passes),
+            nodes: explain(graph, &passes, &core.devices),
+            rejected_pins: passes.placement.rejected_pins().to_vec(),
+            is_spilled: passes.is_spilled,
+            held: self.usage.by_device(&core.devices),
+            schedule: passes.schedule,
+        })
+    }
 }
 
 /// The memory of a plan, by device.

@@ -23,12 +23,12 @@ use crate::run::{Bound, Executable, InFlightRun};
 use crate::schedule::{Action, Schedule, fusion};
 use crate::session::{RunState, SessionCore};
 
-pub use compile::{Forecaster, compile, forecast};
+pub use compile::compile;
 pub use error::{CompileError, RunError};
 use explain::explain;
 pub use explain::{FusedIn, NodeReport, PlacementReason};
 use forecast::plan_memory;
-pub use forecast::{Forecast, PlanMemory};
+pub use forecast::{Forecast, Forecaster, PlanMemory, forecast};
 pub use host_slice::HostSlice;
 use link::link;
 pub use observe::{ObservedSegment, Observer};

@@ -150,7 +150,7 @@ fn dispatch(backend: &dyn Backend, float: Option<DType>) -> Result<(f64, f64), M
         let device = backend.info().id.clone();
         return Err(MeasureError::Unsupported { device });
     };
-    // The two cannot be separated.
+    // One product does not tell the launch from the dispatch: each gets a half.
     let graph = product_graph(StorageKind::Input, dtype, [64, MIN_COLUMNS, 1])?;
     let both = Job::new(backend, &graph)?.time()?;
     Ok((both / 2.0, both / 2.0))

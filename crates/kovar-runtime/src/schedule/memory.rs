@@ -33,13 +33,13 @@ impl Arena {
 /// The arenas of a plan and the slots in them: of inputs, temporaries and outputs, of states away
 /// from their homes, and of streamed weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryPlan {
+pub struct ArenaPlan {
     arenas: Vec<Arena>,
     /// Sorted by storage and device.
     slots: Vec<(StorageId, DeviceId, Slot)>,
 }
 
-impl MemoryPlan {
+impl ArenaPlan {
     /// The arenas, by device.
     pub fn arenas(&self) -> &[Arena] {
         &self.arenas
@@ -108,7 +108,7 @@ pub(crate) fn plan(
     liveness: &Liveness,
     placement: &Placement,
     schedule: &Schedule,
-) -> Result<MemoryPlan, PlaceError> {
+) -> Result<ArenaPlan, PlaceError> {
     let (graph, devices) = (inputs.graph, inputs.devices);
     let whole_run = Lifetime {
         start: 0,
@@ -162,7 +162,7 @@ pub(crate) fn plan(
         });
     }
     slots.sort_by_key(|&(storage, device, _)| (storage, device));
-    Ok(MemoryPlan { arenas, slots })
+    Ok(ArenaPlan { arenas, slots })
 }
 
 /// Makes the buffers of an arena, given by their sizes, as large as another plan needs them.

@@ -62,8 +62,8 @@ pub struct Upload {
     pub weight: StorageId,
     /// The device.
     pub device: DeviceId,
-    /// The segment before which it is queued: the first of the layer before the one that reads the
-    /// weight, so that it crosses while that layer computes.
+    /// The segment before which it is queued: the first segment of the streamed layer before its
+    /// own, so that it crosses while that layer computes.
     pub before: usize,
 }
 

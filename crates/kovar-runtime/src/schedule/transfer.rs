@@ -149,7 +149,7 @@ impl StorageReplicas {
         if gaps.is_empty() || replica.limited.iter().any(covers) {
             return;
         }
-        // Bytes that two limits share are copied as a whole.
+        // Bytes that are needed within two different limits are copied without a limit.
         let mut others = replica.limited.iter();
         let limit = limit.filter(|_| others.all(|(_, part)| apart(part, &bytes)));
         if let Some(limit) = limit {
@@ -160,7 +160,7 @@ impl StorageReplicas {
         for gap in self.get(device).valid.gaps(bytes) {
             let mut missing = ByteSet::default();
             missing.set(gap, ());
-            // The replica that was valid first is nearly always the one that they were computed in.
+            // The replica that became valid first is nearly always where the bytes were computed.
             while let Some(mut copy) = self.best(storage, &missing, device, segment) {
                 missing.clear(copy.bytes.clone());
                 copy.limit = limit;

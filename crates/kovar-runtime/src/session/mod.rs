@@ -25,10 +25,9 @@ pub(crate) use session_core::{RunGuard, SessionCore};
 use states::State;
 pub use states::StateInfo;
 
-/// Devices, weights and states. Plans that are compiled for one session share its weights (in the
-/// form that each device prepared), its states by name, and one arena of activation memory for
-/// each device, so that a session is used by one run at a time. Clones are the same
-/// session.
+/// Devices, weights and states. The plans of a session share its weights, which each device prepares
+/// once, its states, by name, and one arena of activation memory for each device. So one run uses a
+/// session at a time. Clones refer to the same session.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) core: Arc<SessionCore>,

@@ -136,7 +136,7 @@ fn a_device_is_not_given_a_group_that_it_has_no_kernel_for() {
         devices: &plain,
         homes: &planned.homes,
         policy: &planned.policy,
-        limits: &[],
+        cutoffs: &[],
     };
     fuse(
         inputs,

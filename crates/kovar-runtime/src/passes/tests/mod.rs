@@ -57,7 +57,7 @@ impl Planned {
             devices: &devices,
             homes: &homes,
             policy: &policy,
-            limits: &[],
+            cutoffs: &[],
         });
         Self {
             passes: passes.unwrap(),
@@ -74,7 +74,7 @@ impl Planned {
             devices: &self.devices,
             homes: &self.homes,
             policy: &self.policy,
-            limits: &[],
+            cutoffs: &[],
         }
     }
 
