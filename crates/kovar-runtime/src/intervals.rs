@@ -71,7 +71,8 @@ impl<T: Copy + PartialEq> Intervals<T> {
 
     /// Marks `range`.
     pub(crate) fn set(&mut self, mut range: Range<usize>, mark: T) {
-        if range.is_empty() {
+        let marked = self.within(range.clone()).next();
+        if range.is_empty() || marked == Some((range.clone(), mark)) {
             return;
         }
         self.clear(range.clone());
