@@ -74,7 +74,7 @@ fn scalar(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Option<ScalarId>
 }
 
 fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
-    Ok(match u.int_in_range(0..=36)? {
+    Ok(match u.int_in_range(0..=37)? {
         0 => Op::Arange(Arange {
             start: u.arbitrary()?,
             step: u.arbitrary()?,
@@ -150,11 +150,12 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
             value: u.arbitrary()?,
         }),
         22 => Op::Pool2d(Pool2d {
-            kind: match u.arbitrary()? {
-                true => PoolKind::Max,
-                false => PoolKind::Average {
+            kind: if u.arbitrary()? {
+                PoolKind::Max
+            } else {
+                PoolKind::Average {
                     count_include_pad: u.arbitrary()?,
-                },
+                }
             },
             kernel: pair(u)?,
             stride: pair(u)?,
@@ -192,11 +193,12 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
         }),
         34 => Op::Upscale(Upscale {
             size: pair(u)?,
-            mode: match u.arbitrary()? {
-                true => UpscaleMode::Nearest,
-                false => UpscaleMode::Bilinear {
+            mode: if u.arbitrary()? {
+                UpscaleMode::Nearest
+            } else {
+                UpscaleMode::Bilinear {
                     align_corners: u.arbitrary()?,
-                },
+                }
             },
         }),
         35 => Op::Unary(Unary {
@@ -211,14 +213,12 @@ fn op(u: &mut Unstructured, scalars: &[ScalarId]) -> Result<Op> {
                 _ => *u.choose(UnaryKind::ALL)?,
             },
         }),
-        _ => match u.arbitrary()? {
-            true => Op::Wkv7(Wkv7 {
-                n_valid: scalar(u, scalars)?,
-            }),
-            false => Op::Scale(Scale {
-                scale: u.arbitrary()?,
-            }),
-        },
+        36 => Op::Wkv7(Wkv7 {
+            n_valid: scalar(u, scalars)?,
+        }),
+        _ => Op::Scale(Scale {
+            scale: u.arbitrary()?,
+        }),
     })
 }
 
