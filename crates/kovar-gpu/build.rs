@@ -13,8 +13,8 @@ use wesl::{CompileOptions, ManglerKind, ModulePath, ResolveError, Resolver, Wesl
 /// The features that kernels may ask for, in the order of their bits in `kernel::Features`.
 const FEATURES: [&str; 6] = ["subgroups", "f16", "matrices", "narrow", "wide", "half"];
 
-/// The template that a shared module is made of, and the letter of its operand. Operand `a` has number
-/// 0 and binding 2.
+/// The template that a shared module is made of, and the letter of its operand. Operand `a` has
+/// number 0 and binding 2.
 fn template_of(module: &str) -> Option<(&'static str, char)> {
     let (template, operand) = match module.strip_prefix("factor_") {
         Some(operand) => ("factor_operand", operand),

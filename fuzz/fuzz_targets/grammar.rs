@@ -1,4 +1,5 @@
-//! Any schema, expression or grammar compiles or is an error, and any text that it allows can be followed.
+//! Any schema, expression or grammar compiles or is an error, and any text that it allows can be
+//! followed.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Any sequence of builder calls makes a graph or is refused; a graph that builds holds what is promised of
-//! it, compiles with its plan checked, and runs.
+//! Any sequence of builder calls makes a graph or is refused; a graph that builds holds what is
+//! promised of it, compiles with its plan checked, and runs.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,5 @@
-//! Any vocabulary is a tokenizer or an error; any text has ids and an end, and comes back where every byte
-//! has a token.
+//! Any vocabulary is a tokenizer or an error; any text has ids and an end, and comes back where
+//! every byte has a token.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -100,8 +100,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason why kernels cannot run a node because of its dtypes; `None` if they can. The kernels
-    /// take the dtypes `operands(i)` as operand `i` and give the dtypes `result`.
+    /// The reason why kernels cannot run a node because of its dtypes; `None` if they can. The
+    /// kernels take the dtypes `operands(i)` as operand `i` and give the dtypes `result`.
     pub fn of_dtypes(
         node: NodeRef<'_>,
         operands: impl Fn(usize) -> &'static [crate::DType],
@@ -256,8 +256,8 @@ impl MemoryMap {
         self.bindings.get(storage.index())?.as_ref()
     }
 
-    /// Checks that a node's writes do not overlap `reads` of other storages. Kernels of `device` rely
-    /// on that.
+    /// Checks that a node's writes do not overlap `reads` of other storages. Kernels of `device`
+    /// rely on that.
     ///
     /// # Errors
     /// [`DeviceError::Aliased`] if they do.
@@ -308,8 +308,8 @@ pub struct Segment<'g> {
     pub graph: &'g Graph,
     /// The nodes, in program order.
     pub nodes: &'g [NodeId],
-    /// Groups of nodes that run as one kernel each, in program order and without overlap. The device
-    /// [`fuses`](Backend::fuses) every group.
+    /// Groups of nodes that run as one kernel each, in program order and without overlap. The
+    /// device [`fuses`](Backend::fuses) every group.
     pub groups: &'g [Group],
 }
 
@@ -471,8 +471,8 @@ pub struct Fence(pub u64);
 /// come from. Errors of work in flight come back from [`wait`](Self::wait) or a ticket. All ranges
 /// are checked.
 pub trait Queue: Send + Sync {
-    /// Copies `bytes` into `buffer`, from `offset` on. The caller may change `bytes` as soon as this
-    /// returns.
+    /// Copies `bytes` into `buffer`, from `offset` on. The caller may change `bytes` as soon as
+    /// this returns.
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError>;
 
     /// Reads `len` bytes of `buffer` from `offset` on.
@@ -495,7 +495,8 @@ pub trait Queue: Send + Sync {
         Ok(())
     }
 
-    /// Copies `len` bytes between two buffers of this device. Ranges of one buffer must not overlap.
+    /// Copies `len` bytes between two buffers of this device. Ranges of one buffer must not
+    /// overlap.
     fn copy(
         &self,
         from: &Buffer,
@@ -512,10 +513,11 @@ pub trait Queue: Send + Sync {
     /// Runs a program of this device. `scalars` holds the graph's run-time scalars by id.
     fn launch(&self, program: &dyn Program, scalars: &[i32]) -> Result<(), DeviceError>;
 
-    /// Runs a program like [`launch`](Self::launch), but stops once `go_on` returns `false`. A device
-    /// that splits long programs into several submissions calls it before each of them. Returns
-    /// whether all of the program was queued; if not, the bytes that it writes are undefined, and the
-    /// device stays usable. The queue may be locked while `go_on` runs, so `go_on` must not use it.
+    /// Runs a program like [`launch`](Self::launch), but stops once `go_on` returns `false`. A
+    /// device that splits long programs into several submissions calls it before each of them.
+    /// Returns whether all of the program was queued; if not, the bytes that it writes are
+    /// undefined, and the device stays usable. The queue may be locked while `go_on` runs, so
+    /// `go_on` must not use it.
     fn launch_while(
         &self,
         program: &dyn Program,
@@ -544,9 +546,9 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// Whether it can run a node. Reads the same table as [`compile`](Self::compile).
     fn supports(&self, node: NodeRef<'_>) -> Support;
 
-    /// Whether it has one kernel for all nodes of a group and [`supports`](Self::supports) each node
-    /// by itself. Reads the same table as [`compile`](Self::compile). The kernel reads the elements
-    /// of a window before it writes them, and writes only results that are kept.
+    /// Whether it has one kernel for all nodes of a group and [`supports`](Self::supports) each
+    /// node by itself. Reads the same table as [`compile`](Self::compile). The kernel reads the
+    /// elements of a window before it writes them, and writes only results that are kept.
     fn fuses(&self, group: FusedNodes<'_>) -> Support {
         let fusion = group.fusion.name();
         Support::No(Reason::Fusion { fusion })
@@ -558,8 +560,8 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// Memory of `bytes` bytes with unspecified content, aligned to [`DeviceInfo::alignment`].
     fn alloc(&self, bytes: usize) -> Result<Buffer, DeviceError>;
 
-    /// Memory of `bytes` zero bytes, aligned to [`DeviceInfo::alignment`]. Untouched pages need not be
-    /// committed.
+    /// Memory of `bytes` zero bytes, aligned to [`DeviceInfo::alignment`]. Untouched pages need not
+    /// be committed.
     fn alloc_zeroed(&self, bytes: usize) -> Result<Buffer, DeviceError> {
         let buffer = self.alloc(bytes)?;
         self.queue().fill(&buffer, 0, bytes, 0)?;
@@ -601,8 +603,8 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
         0
     }
 
-    /// Whether all of `uses` can read a weight from its plain bytes in ordinary device memory, which
-    /// holds it during part of a run.
+    /// Whether all of `uses` can read a weight from its plain bytes in ordinary device memory,
+    /// which holds it during part of a run.
     fn streams(&self, weight: &Storage, uses: &[WeightUse<'_>]) -> bool {
         let _ = (weight, uses);
         true

@@ -286,8 +286,8 @@ pub enum DeviceError {
         /// The driver's message.
         message: String,
     },
-    /// Work that ended by the driver's report but did not write its end mark. The bytes that it writes
-    /// are undefined.
+    /// Work that ended by the driver's report but did not write its end mark. The bytes that it
+    /// writes are undefined.
     #[error("{device}: {what} ended without its end mark")]
     Unfinished {
         /// The device's id.
@@ -309,8 +309,8 @@ pub enum DeviceError {
         /// The buffer's size.
         buffer_len: usize,
     },
-    /// Memory or a program of another device, or memory of the wrong kind, such as a prepared weight
-    /// where plain bytes are needed.
+    /// Memory or a program of another device, or memory of the wrong kind, such as a prepared
+    /// weight where plain bytes are needed.
     #[error("{device}: {what} was given memory or a program that is not this device's")]
     Foreign {
         /// The device's id.

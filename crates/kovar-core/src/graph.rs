@@ -122,23 +122,25 @@ impl Value {
         self.layout.offset() / self.dtype.block_len() * self.dtype.block_bytes()
     }
 
-    /// The offset in bytes of each block (each element of a plain dtype) in the storage, row by row.
-    pub fn block_offsets(&self) -> Vec<usize> {
+    /// The offset in bytes of each block in the storage, row by row; elements of a plain dtype are
+    /// blocks of one.
+    pub fn block_offsets(&self) -> impl ExactSizeIterator<Item = usize> + use<> {
         let (len, bytes) = (self.dtype.block_len(), self.dtype.block_bytes());
-        let (dims, strides) = (self.dims(), self.layout.strides());
-        let mut positions = vec![self.layout.offset()];
-        for at in 0..dims.rank() {
-            let of_block = if at + 1 == dims.rank() { len } else { 1 };
-            let (n, stride) = (dims[at] / of_block, strides[at] * of_block);
-            positions = positions
-                .iter()
-                .flat_map(|position| (0..n).map(move |i| position + i * stride))
-                .collect();
-        }
-        positions
-            .into_iter()
-            .map(|position| position / len * bytes)
-            .collect()
+        let layout = self.layout;
+        let mut index = [0; crate::MAX_RANK];
+        (0..layout.elements() / len).map(move |_| {
+            let (dims, strides) = (layout.dims(), layout.strides());
+            let along = index.iter().zip(strides.iter());
+            let at = layout.offset() + along.map(|(i, stride)| i * stride).sum::<usize>();
+            for dim in (0..dims.rank()).rev() {
+                index[dim] += if dim + 1 == dims.rank() { len } else { 1 };
+                if index[dim] < dims[dim] {
+                    break;
+                }
+                index[dim] = 0;
+            }
+            at / len * bytes
+        })
     }
 
     /// Whether both lie on one storage and their byte spans overlap.

@@ -105,11 +105,12 @@ proptest! {
     ///
     /// The weights are between `rms` and, on average, `2 rms`, and the search is never worse than
     /// the grid over the range, so a sub-block's error is at most sqrt(2) times the largest error
-    /// of that grid: half a step of `2 / 15` or `2 / 31`, a whole one of `1 / 32` for Q6_K. Rounding
-    /// the scales and minima to 6 bits (8 for Q6_K) adds half a unit times the largest code. That
-    /// is 0.12, 0.07 and 0.05 of the magnitude, plus `SUBNORMAL` per product of scale and code. In
-    /// the same way Q2_K, whose scales and minima have 4 bits, errs by 0.57 and Q3_K by 0.39. Of
-    /// IQ4_XS the largest error of the grid is 14 / 127, the distance to the last level.
+    /// of that grid: half a step of `2 / 15` or `2 / 31`, a whole one of `1 / 32` for Q6_K.
+    /// Rounding the scales and minima to 6 bits (8 for Q6_K) adds half a unit times the largest
+    /// code. That is 0.12, 0.07 and 0.05 of the magnitude, plus `SUBNORMAL` per product of scale
+    /// and code. In the same way Q2_K, whose scales and minima have 4 bits, errs by 0.57 and Q3_K
+    /// by 0.39. Of IQ4_XS the largest error of the grid is 14 / 127, the distance to the last
+    /// level.
     #[test]
     fn super_blocks_err_by_a_bounded_share_of_their_magnitude(values in values()) {
         for (dtype, share) in [

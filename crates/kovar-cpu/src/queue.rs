@@ -109,8 +109,8 @@ impl Queue for CpuQueue {
     ) -> Result<(), DeviceError> {
         let from = self.source("read", buffer, offset, bytes.len())?;
         let _held = self.enter();
-        // SAFETY: the range was checked, and the queue is held. An exclusive borrow overlaps neither
-        // the device's memory nor shared host bytes.
+        // SAFETY: the range was checked, and the queue is held. An exclusive borrow overlaps
+        // neither the device's memory nor shared host bytes.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }

@@ -22,8 +22,8 @@ use crate::program::GpuKernel;
 use crate::queue::{Engine, Failure, GpuQueue, QueueOptions, Reported};
 use crate::seam::{BufferUse, Caps, Device, Masked, MemoryBudget, SeamError};
 
-/// The smallest alignment of tensors within buffers, in bytes: the largest that graphics APIs require
-/// of bindings.
+/// The smallest alignment of tensors within buffers, in bytes: the largest that graphics APIs
+/// require of bindings.
 const ALIGNMENT: usize = 256;
 
 /// Weights of fewer bytes are copied. Sharing pages takes as long as copying this many bytes.
@@ -45,8 +45,8 @@ pub struct GpuOptions {
     /// The folder where compiled pipelines are saved for other processes, if any. Of a GPU that is
     /// opened several times, the first options count.
     pub cache_folder: Option<PathBuf>,
-    /// How long a submission may take before waiting for it fails. `None` stands for two minutes, or
-    /// ten on software. Of a GPU that is opened several times, the first options count.
+    /// How long a submission may take before waiting for it fails. `None` stands for two minutes,
+    /// or ten on software. Of a GPU that is opened several times, the first options count.
     pub timeout: Option<Duration>,
     pub(crate) queue: QueueOptions,
     pub(crate) virtual_id: u32,
@@ -127,8 +127,8 @@ impl GpuOptions {
         self
     }
 
-    /// Cuts programs into submissions of at most `dispatches` dispatches, and encodes programs of at
-    /// least `parallel` dispatches on several threads, so that tests need no long programs.
+    /// Cuts programs into submissions of at most `dispatches` dispatches, and encodes programs of
+    /// at least `parallel` dispatches on several threads, so that tests need no long programs.
     #[doc(hidden)]
     pub fn submissions(mut self, dispatches: usize, parallel: usize) -> Self {
         self.queue.submission_dispatches = dispatches;
@@ -281,8 +281,8 @@ impl GpuState {
     }
 }
 
-/// The estimated time of a node in nanoseconds, from rates of a usual discrete GPU: the longer of the
-/// times for arithmetic and for memory traffic.
+/// The estimated time of a node in nanoseconds, from rates of a usual discrete GPU: the longer of
+/// the times for arithmetic and for memory traffic.
 pub(crate) fn estimate(node: NodeRef<'_>) -> f64 {
     const FLOPS_PER_NANOSECOND: f64 = 10_000.0;
     const BYTES_PER_NANOSECOND: f64 = 300.0;
@@ -407,8 +407,8 @@ impl GpuBackend {
         Profile::new(dispatches.unwrap_or_default())
     }
 
-    /// Waits for the queued work, then lets the attached graphics debugger (RenderDoc, Xcode) capture
-    /// the device's work until the [`Capture`] ends. Without a debugger this has no effect.
+    /// Waits for the queued work, then lets the attached graphics debugger (RenderDoc, Xcode)
+    /// capture the device's work until the [`Capture`] ends. Without a debugger this has no effect.
     ///
     /// # Errors
     /// Those of [`Queue::wait`], and [`DeviceError::Refused`] within another capture.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::view::{Operand, View};
 
-/// A kernel of `kernels/`: an entry point and its bindings, numbered from 1 in this order. Binding 0
-/// holds the parameters.
+/// A kernel of `kernels/`: an entry point and its bindings, numbered from 1 in this order. Binding
+/// 0 holds the parameters.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
     /// The file's name without its extension.
@@ -174,8 +174,8 @@ impl fmt::Debug for Features {
     }
 }
 
-/// Parameters in the layout of a kernel's uniform struct: vectors and views at multiples of 16 bytes,
-/// numbers at multiples of 4.
+/// Parameters in the layout of a kernel's uniform struct: vectors and views at multiples of 16
+/// bytes, numbers at multiples of 4.
 #[derive(Debug, Default)]
 pub(crate) struct Params(Vec<u8>);
 

@@ -1,8 +1,8 @@
 //! The GPU backend of kovar: one kernel source for Metal, Vulkan and DirectX 12.
 //!
-//! Only `seam` uses a graphics API. The table in `ops` plans each node into dispatches. A kernel holds
-//! the dispatches of a segment with their pipelines, a program adds bind groups, and the queue
-//! records and submits them.
+//! Only `seam` uses a graphics API. The table in `ops` plans each node into dispatches. A kernel
+//! holds the dispatches of a segment with their pipelines, a program adds bind groups, and the
+//! queue records and submits them.
 
 mod adapters;
 mod backend;

@@ -76,8 +76,9 @@ impl Profile {
     }
 }
 
-/// Profiles in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto. Each dispatch
-/// is a complete event, in microseconds since its profile began, on a thread with the profile's name.
+/// Profiles in Chrome's trace event format (JSON), for `chrome://tracing` and Perfetto. Each
+/// dispatch is a complete event, in microseconds since its profile began, on a thread with the
+/// profile's name.
 pub fn chrome_trace<'p>(profiles: impl IntoIterator<Item = (&'p str, &'p Profile)>) -> String {
     let mut events = Vec::new();
     for (at, (name, profile)) in profiles.into_iter().enumerate() {

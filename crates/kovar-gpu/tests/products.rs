@@ -1,5 +1,5 @@
-//! Products beyond the case tables: of several tiles, in cooperative matrices that are emulated, and
-//! with numbers that f16 does not hold.
+//! Products beyond the case tables: of several tiles, in cooperative matrices that are emulated,
+//! and with numbers that f16 does not hold.
 
 use kovar_core::DType;
 use kovar_core::ops::{Conv2d, Matmul};

@@ -44,6 +44,6 @@ pub use plan::{
     forecast,
 };
 pub use rates::{DeviceRates, LinkRates, MeasureError, Rates, measure};
-pub use schedule::{Action, Copy, Lifetime, Limit, Replica, Schedule, Segment, Upload};
+pub use schedule::{Copy, Lifetime, Limit, Replica, Schedule, Segment, Upload};
 pub use session::{DeviceUsage, OverBudget, Session, SessionError, StateInfo};
 pub use violation::Violation;

@@ -1,7 +1,7 @@
-//! Tools to show that a backend of kovar is right: a slow f64 [`oracle`] that shares no code with any
-//! backend, tables of [`cases`] for each operation, a [`harness`] that runs a case with poisoned
-//! outputs and guard bands around all memory, error [`metrics`] with their [`limits`], [`synthetic`]
-//! data, and [`simulated`] devices that refuse foreign memory.
+//! Tools to show that a backend of kovar is right: a slow f64 [`oracle`] that shares no code with
+//! any backend, tables of [`cases`] for each operation, a [`harness`] that runs a case with
+//! poisoned outputs and guard bands around all memory, error [`metrics`] with their [`limits`],
+//! [`synthetic`] data, and [`simulated`] devices that refuse foreign memory.
 //!
 //! ```
 //! use kovar_testkit::simulated::SimulatedDevice;

@@ -141,8 +141,8 @@ impl TensorData {
     }
 
     /// The tensor whose element at each index tuple is the one that `from` gives (a source, and the
-    /// index tuple in it), or the constant where `from` gives `None`. The sources hold all numbers or
-    /// all integers.
+    /// index tuple in it), or the constant where `from` gives `None`. The sources hold all numbers
+    /// or all integers.
     pub(crate) fn gathered(
         dims: &[usize],
         sources: &[&TensorData],

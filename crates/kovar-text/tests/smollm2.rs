@@ -25,8 +25,8 @@ fn a_chat_model_knows_the_capital_of_france_and_keeps_the_conversation() {
     };
     let mut streamed = String::new();
     // With most system messages, the template's default one included, English and French words are
-    // nearly tied as the first of the answer of this 4-bit file (in llama.cpp as well), so that SIMD
-    // levels, which round activations differently, give other answers.
+    // nearly tied as the first of the answer of this 4-bit file (in llama.cpp as well), so that
+    // SIMD levels, which round activations differently, give other answers.
     let mut messages = vec![
         Message::new("system", "Answer in one sentence."),
         Message::new("user", "What is the capital of France?"),

@@ -25,8 +25,8 @@ pub struct DeviceOptions {
     pub simd: Option<SimdLevel>,
     /// Features of GPUs that are not used.
     pub masked_gpu_features: Features,
-    /// The GPUs and the devices that are open on them. Clones of the options share it: a GPU that is
-    /// opened through several of them is one device with one queue.
+    /// The GPUs and the devices that are open on them. Clones of the options share it: a GPU that
+    /// is opened through several of them is one device with one queue.
     pub gpus: Gpus,
 }
 

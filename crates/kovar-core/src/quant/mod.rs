@@ -5,8 +5,8 @@
 //! code of their own and are tested against these. [`decode`] and [`encode`] work on any number of
 //! whole blocks.
 //!
-//! The documentation of a block ([`BlockQ4_0`], ..) gives its fields and the formula of its elements;
-//! [`DType`] names the dtype of each block. A file holds the blocks of a family.
+//! The documentation of a block ([`BlockQ4_0`], ..) gives its fields and the formula of its
+//! elements; [`DType`] names the dtype of each block. A file holds the blocks of a family.
 //!
 //! Decoding is plain f32 arithmetic in the order of the formula, each operation rounded on its own
 //! (no fused multiply-add), so it equals ggml's reference and the `gguf` Python package exactly.

@@ -1,8 +1,9 @@
 //! Prepared forms of quantised weights: the numbers of the file, in a layout for integer products.
 //!
 //! Rows form groups of [`GROUP_ROWS`]; the rows of a group are the lanes of a vector. A group holds
-//! the scales of all its blocks, followed by the codes of all its blocks. The table `formats!` has the
-//! form of each dtype: its kind of codes, its kind of scales, and the numbers that codes stand for.
+//! the scales of all its blocks, followed by the codes of all its blocks. The table `formats!` has
+//! the form of each dtype: its kind of codes, its kind of scales, and the numbers that codes stand
+//! for.
 //!
 //! A line is 64 bytes; byte `4 * row + i` belongs to `row`. A *quad* is four consecutive elements
 //! of a row, and a block of 32 elements has quads 0 to 7:

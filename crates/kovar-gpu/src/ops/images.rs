@@ -49,8 +49,8 @@ pub(super) fn refused(caps: &Caps, node: NodeRef<'_>, rows: usize) -> Option<Rea
     None
 }
 
-/// Plans `kernel` on a node's result and first operand. `sources` gives the rows of the operand that
-/// rows of the result need. `params` appends a tile's parameters to the dims and views.
+/// Plans `kernel` on a node's result and first operand. `sources` gives the rows of the operand
+/// that rows of the result need. `params` appends a tile's parameters to the dims and views.
 pub(super) fn plan(
     resolver: &Resolver<'_>,
     node: NodeRef<'_>,

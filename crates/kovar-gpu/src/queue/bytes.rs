@@ -1,5 +1,5 @@
-//! Writes, fills and copies of ranges that begin and end at any byte. Graphics APIs only clear whole
-//! words and copy them between different buffers. Small kernels of ours do the rest.
+//! Writes, fills and copies of ranges that begin and end at any byte. Graphics APIs only clear
+//! whole words and copy them between different buffers. Small kernels of ours do the rest.
 
 use std::ops::Range;
 use std::sync::Arc;

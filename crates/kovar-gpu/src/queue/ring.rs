@@ -1,5 +1,5 @@
-//! The upload ring: host memory that uploads are staged in. Chunks are filled while they are mapped,
-//! belong to the submission that reads them, and are free again when it has ended.
+//! The upload ring: host memory that uploads are staged in. Chunks are filled while they are
+//! mapped, belong to the submission that reads them, and are free again when it has ended.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +8,8 @@ use super::engine::{Engine, Order};
 use super::progress::Failure;
 use crate::seam::{Buffer, BufferUse, SeamError};
 
-/// Chunks for parameters and short writes, and chunks for longer writes. A chunk is in use until its
-/// submission has ended, even if it is not full, so short writes have chunks of their own.
+/// Chunks for parameters and short writes, and chunks for longer writes. A chunk is in use until
+/// its submission has ended, even if it is not full, so short writes have chunks of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Short = 0,
@@ -54,8 +54,8 @@ pub(super) struct Staged {
 }
 
 impl Engine {
-    /// Copies bytes into the ring: all of a short write, else as many bytes as the open chunk has room
-    /// for. Waits only if all chunks are in use.
+    /// Copies bytes into the ring: all of a short write, else as many bytes as the open chunk has
+    /// room for. Waits only if all chunks are in use.
     pub(super) fn stage(&self, order: &mut Order, bytes: &[u8]) -> Result<Staged, Failure> {
         let len = bytes.len() as u64;
         let class = if len <= self.options.short_chunk / 4 {
@@ -89,8 +89,8 @@ impl Engine {
         Ok(staged)
     }
 
-    /// Copies bytes into a mapped chunk. Long copies use several threads, because the pages of a mapped
-    /// file are loaded as they are read.
+    /// Copies bytes into a mapped chunk. Long copies use several threads, because the pages of a
+    /// mapped file are loaded as they are read.
     fn put(&self, buffer: &Arc<dyn Buffer>, offset: u64, bytes: &[u8]) -> Result<(), SeamError> {
         let threads = (bytes.len() / MIN_THREAD_BYTES).min(MAX_THREADS);
         let threads = match threads {

@@ -203,8 +203,8 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Runs the nodes of a group as one kernel: bytes that a node reads from memory are there before
-    /// any node writes, and no written byte is read or written as another element.
+    /// Runs the nodes of a group as one kernel: bytes that a node reads from memory are there
+    /// before any node writes, and no written byte is read or written as another element.
     fn run_group(
         &mut self,
         group: &FusedNodes<'_>,

@@ -1,5 +1,5 @@
-//! The devices among which the time decides: those that support a unit, narrowed by the user's pins,
-//! preferences and budgets.
+//! The devices among which the time decides: those that support a unit, narrowed by the user's
+//! pins, preferences and budgets.
 
 use kovar_core::backend::DeviceKind;
 use kovar_core::{NodeId, NodeRef, Storage, StorageKind};
@@ -18,16 +18,17 @@ pub(crate) enum Narrowing {
     Pin(Pin),
     Preference,
     Thresholds,
-    Budget,
 }
 
 /// The devices that a unit may run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidates {
-    /// Never empty.
-    pub(crate) devices: DeviceSet,
-    /// The last thing that narrowed them.
+    /// Those that pins, preferences and thresholds leave; never empty.
+    pub(crate) wanted: DeviceSet,
     pub(crate) narrowed_by: Option<Narrowing>,
+    /// Those among which the time decides: the wanted ones, or others if those would exceed their
+    /// budgets.
+    pub(crate) devices: DeviceSet,
 }
 
 /// The devices that a unit may run on. Pins that cannot be followed are added to `rejected`.
@@ -37,25 +38,29 @@ pub(super) fn candidates<'g>(
     unit: &'g Unit,
     rejected: &mut Vec<RejectedPin>,
 ) -> Candidates {
-    if let Some(pin) = pin_of_unit(inputs, liveness, unit, rejected) {
-        return Candidates {
-            devices: DeviceSet::only(pin.device),
+    match pin_of_unit(inputs, liveness, unit, rejected) {
+        Some(pin) => Candidates {
+            wanted: DeviceSet::only(pin.device),
             narrowed_by: Some(Narrowing::Pin(pin.clone())),
-        };
-    }
-    let candidates = preferred(inputs, liveness, unit);
-    let devices = before_cutoffs(inputs, unit, candidates.devices);
-    if devices == candidates.devices {
-        return candidates;
-    }
-    Candidates {
-        devices,
-        narrowed_by: Some(Narrowing::Budget),
+            devices: DeviceSet::only(pin.device),
+        },
+        None => {
+            let (wanted, narrowed_by) = preferred(inputs, liveness, unit);
+            Candidates {
+                wanted,
+                narrowed_by,
+                devices: before_cutoffs(inputs, unit, wanted),
+            }
+        }
     }
 }
 
 /// The devices of the preferred kind that support a unit, or all that do if none is of that kind.
-fn preferred(inputs: Inputs<'_>, liveness: &Liveness, unit: &Unit) -> Candidates {
+fn preferred(
+    inputs: Inputs<'_>,
+    liveness: &Liveness,
+    unit: &Unit,
+) -> (DeviceSet, Option<Narrowing>) {
     let thresholds = inputs.policy.thresholds;
     let mut nodes = unit.nodes(inputs.graph, liveness);
     let is_small =
@@ -74,9 +79,10 @@ fn preferred(inputs: Inputs<'_>, liveness: &Liveness, unit: &Unit) -> Candidates
         }
     }
     let is_narrowed = !devices.is_empty() && devices != unit.devices;
-    Candidates {
-        devices: if is_narrowed { devices } else { unit.devices },
-        narrowed_by: is_narrowed.then_some(narrowing),
+    if is_narrowed {
+        (devices, Some(narrowing))
+    } else {
+        (unit.devices, None)
     }
 }
 

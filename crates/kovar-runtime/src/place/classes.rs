@@ -1,11 +1,11 @@
 //! Alias classes: the storages that must be on one device at the same time, and the devices that
 //! support the nodes that write them.
 //!
-//! A node that writes several storages (its output, and states that it updates) needs all of them on
-//! its device. So they belong to one class, and the class has one owner at a time. The writers of a
-//! class, in program order, are cut into as few units as possible, so that some device supports all
-//! nodes of a unit. A class with one unit has one owner for the whole run; each further unit makes a
-//! new version of the class's storages.
+//! A node that writes several storages (its output, and states that it updates) needs all of them
+//! on its device. So they belong to one class, and the class has one owner at a time. The writers
+//! of a class, in program order, are cut into as few units as possible, so that some device
+//! supports all nodes of a unit. A class with one unit has one owner for the whole run; each
+//! further unit makes a new version of the class's storages.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -136,7 +136,7 @@ pub enum PlaceError {
     TooLarge {
         /// The storage's name.
         storage: String,
-        /// Its size, rounded up to the device's alignment.
+        /// The bytes that it takes there.
         bytes: usize,
         /// The device's id.
         device: String,

@@ -49,7 +49,8 @@ impl Placement {
         versions[after.saturating_sub(1)].owner
     }
 
-    /// The device that has a storage after the run: the home of a state, the last owner of an output.
+    /// The device that has a storage after the run: the home of a state, the last owner of an
+    /// output.
     pub fn home(&self, storage: StorageId) -> DeviceId {
         self.homes[storage.index()]
     }
@@ -149,10 +150,10 @@ const ROUNDS: usize = 8;
 
 /// The device of each unit, by local search that moves one unit at a time.
 ///
-/// Moving one unit at a time cannot move a chain of units if moving any of them alone costs two more
-/// copies. So the search starts from several placements and keeps the best result: every unit where
-/// it computes fastest; for each device, all units there; and each unit with the one before it
-/// unless computing elsewhere saves more than the latency of a copy.
+/// Moving one unit at a time cannot move a chain of units if moving any of them alone costs two
+/// more copies. So the search starts from several placements and keeps the best result: every unit
+/// where it computes fastest; for each device, all units there; and each unit with the one before
+/// it unless computing elsewhere saves more than the latency of a copy.
 fn choose(costs: &Costs<'_>, candidates: &[Candidates], n_devices: usize) -> Vec<DeviceId> {
     let fastest = |unit: usize, set: DeviceSet| {
         let by_time = |a: &DeviceId, b: &DeviceId| {

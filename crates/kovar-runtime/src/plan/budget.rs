@@ -1,9 +1,12 @@
 //! Fits a graph into the budgets of the devices.
 
+use std::sync::Arc;
+
 use kovar_core::Graph;
+use kovar_core::backend::Backend;
 
 use super::error::CompileError;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, Devices};
 use crate::passes::Passes;
 use crate::place::placement::Placement;
 use crate::place::{Inputs, PlaceError, Policy, RejectedPin};
@@ -37,9 +40,30 @@ pub(super) fn fit_budgets(
         searches: vec![0; session.devices.len()],
     };
     let mut passes = fit.search()?;
+    check_states(graph, &passes, &session.devices)?;
     report_rejected_pins(&passes.placement, policy)?;
     passes.is_spilled = fit.cutoffs.iter().any(|&cutoff| cutoff != usize::MAX);
     Ok(passes)
+}
+
+/// Verifies that each state fits a buffer of its device.
+fn check_states(
+    graph: &Graph,
+    passes: &Passes,
+    devices: &[Arc<dyn Backend>],
+) -> Result<(), PlaceError> {
+    for (device, backend) in devices.numbered() {
+        let (info, mut states) = (backend.info(), passes.states_on(graph, device));
+        if let Some((name, bytes)) = states.find(|&(_, bytes)| bytes > info.max_buffer_bytes) {
+            return Err(PlaceError::TooLarge {
+                storage: name.to_owned(),
+                bytes,
+                device: info.id.clone(),
+                max: info.max_buffer_bytes,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A search for the most nodes that each device can keep.

@@ -102,8 +102,16 @@ pub enum RunError {
         /// Why.
         reason: &'static str,
     },
-    /// A slice that does not have the size of the value to read.
-    #[error("`{name}` has {expected} bytes to read, the slice has {found}")]
+    /// A value that a run does not keep in memory on the observed device.
+    #[error("a value of `{name}` cannot be accessed: {reason}")]
+    NotInMemory {
+        /// The storage's name.
+        name: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A slice that does not have the size of the value to read or replace.
+    #[error("the value of `{name}` has {expected} bytes, the slice has {found}")]
     OutputSize {
         /// The storage's name.
         name: String,

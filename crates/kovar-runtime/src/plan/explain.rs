@@ -161,12 +161,15 @@ fn placed_by(
             reason,
         };
     }
-    let narrowed_by = candidates.narrowed_by.as_ref();
-    match narrowed_by.filter(|_| !candidates.devices.contains(fastest)) {
-        Some(Narrowing::Preference) => PlacementReason::Preferred,
-        Some(Narrowing::Thresholds) => PlacementReason::BelowThresholds,
-        Some(Narrowing::Budget) => PlacementReason::Budget,
-        Some(Narrowing::Pin(_)) | None => PlacementReason::SavesCopies,
+    match &candidates.narrowed_by {
+        _ if candidates.devices.contains(fastest) => PlacementReason::SavesCopies,
+        Some(Narrowing::Preference) if !candidates.wanted.contains(fastest) => {
+            PlacementReason::Preferred
+        }
+        Some(Narrowing::Thresholds) if !candidates.wanted.contains(fastest) => {
+            PlacementReason::BelowThresholds
+        }
+        _ => PlacementReason::Budget,
     }
 }
 

@@ -55,7 +55,8 @@ pub struct Forecast {
     pub held: Vec<DeviceUsage>,
 }
 
-/// What [`compile`](super::compile()) would do, by the same passes, without any allocation on the devices.
+/// What [`compile`](super::compile()) would do, by the same passes, without any allocation on the
+/// devices.
 ///
 /// # Errors
 /// Those of [`compile`](super::compile()) that are found before any memory is allocated.
@@ -84,8 +85,8 @@ impl<'s> Forecaster<'s> {
         Ok(Self { session, usage })
     }
 
-    /// Predicts what [`compile`](super::compile()) of `graph` would do after the graphs that were added before,
-    /// without any allocation on the devices.
+    /// Predicts what [`compile`](super::compile()) of `graph` would do after the graphs that were
+    /// added before, without any allocation on the devices.
     ///
     /// # Errors
     /// Those of [`compile`](super::compile()) that are found before any memory is allocated.

@@ -39,8 +39,8 @@ pub(super) fn link(
     idle_if_failed(session, bind(session, state, graph, passes, kernels))
 }
 
-/// After a failure, waits for all devices: the first error is returned, and later ones must not reach
-/// the next run.
+/// After a failure, waits for all devices: the first error is returned, and later ones must not
+/// reach the next run.
 fn idle_if_failed<T>(
     session: &SessionCore,
     outcome: Result<T, CompileError>,

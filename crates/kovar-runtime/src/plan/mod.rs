@@ -134,8 +134,8 @@ impl Plan {
         }
     }
 
-    /// Queues a run: all of it if it is observed or nothing has to cross between devices, otherwise up
-    /// to its first wait.
+    /// Queues a run: all of it if it is observed or nothing has to cross between devices, otherwise
+    /// up to its first wait.
     fn queue(
         &self,
         state: &mut RunState,

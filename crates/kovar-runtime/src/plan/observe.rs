@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use kovar_core::backend::{Backend, Fence, Program};
+use kovar_core::backend::{Backend, Binding, Fence, Program};
 use kovar_core::{Graph, NodeId, Value};
 
 use super::error::RunError;
@@ -72,11 +72,11 @@ impl<'r> ObservedSegment<'r> {
 
     /// Waits for the segment and reads the elements of a value that one of its nodes read or
     /// wrote, row-major without gaps. A later node of the segment may have overwritten the value of
-    /// an earlier one, and a value within a group of fused nodes may never be in memory; segments of
-    /// one node have neither problem.
+    /// an earlier one, and a value within a group of fused nodes may never be in memory; segments
+    /// of one node have neither problem.
     ///
     /// # Errors
-    /// [`RunError::NotReadable`] for a value that is not in memory there, a device's.
+    /// [`RunError::NotInMemory`], a device's.
     pub fn read(&self, value: &Value) -> Result<Vec<u8>, RunError> {
         self.check_written(value)?;
         let bytes = self.read_span(value)?;
@@ -95,11 +95,18 @@ impl<'r> ObservedSegment<'r> {
     /// [`read`](Self::read). Later segments use the new elements.
     ///
     /// # Errors
-    /// [`RunError::NotReadable`] for a value that is not in memory there, or if `elements` has
-    /// another number of bytes; a device's.
+    /// [`RunError::NotInMemory`], [`RunError::OutputSize`], a device's.
     pub fn replace(&self, value: &Value, elements: &[u8]) -> Result<(), RunError> {
         self.check_written(value)?;
-        let span = value.byte_span();
+        let (span, unit) = (value.byte_span(), value.dtype.block_bytes());
+        let expected = value.block_offsets().len() * unit;
+        if elements.len() != expected {
+            return Err(RunError::OutputSize {
+                name: self.name(value),
+                expected,
+                found: elements.len(),
+            });
+        }
         if span.is_empty() {
             return Ok(());
         }
@@ -107,22 +114,14 @@ impl<'r> ObservedSegment<'r> {
         let bytes = if value.layout.is_contiguous() {
             elements
         } else {
-            let (unit, offsets) = (value.dtype.block_bytes(), value.block_offsets());
-            if elements.len() != offsets.len() * unit {
-                return Err(not_readable(value));
-            }
             let mut bytes = self.read_span(value)?;
-            for (at, block) in offsets.iter().zip(elements.chunks_exact(unit)) {
+            for (at, block) in value.block_offsets().zip(elements.chunks_exact(unit)) {
                 bytes[at - span.start..at - span.start + unit].copy_from_slice(block);
             }
             scattered = bytes;
             &scattered
         };
-        if bytes.len() != span.len() {
-            return Err(not_readable(value));
-        }
-        let binding = self.bound.binding(self.device(), value.storage);
-        let binding = binding.ok_or_else(|| not_readable(value))?;
+        let binding = self.binding(value)?;
         let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
         Ok(queue.write(&binding.buffer, offset, bytes)?)
     }
@@ -138,12 +137,26 @@ impl<'r> ObservedSegment<'r> {
             })
         });
         if missing {
-            return Err(RunError::NotReadable {
-                index: value.storage.index(),
+            return Err(RunError::NotInMemory {
+                name: self.name(value),
                 reason: "it only exists within a group of fused nodes",
             });
         }
         Ok(())
+    }
+
+    /// Where the storage of a value lies.
+    fn binding(&self, value: &Value) -> Result<&'r Binding, RunError> {
+        let binding = self.bound.binding(self.device(), value.storage);
+        binding.ok_or_else(|| RunError::NotInMemory {
+            name: self.name(value),
+            reason: "its storage has no plain memory on the device",
+        })
+    }
+
+    fn name(&self, value: &Value) -> String {
+        let storage = self.graph.storage(value.storage);
+        storage.map_or_else(String::new, |storage| storage.name.clone())
     }
 
     /// The bytes from a value's first element to its last.
@@ -152,16 +165,8 @@ impl<'r> ObservedSegment<'r> {
         if span.is_empty() {
             return Ok(Vec::new());
         }
-        let binding = self.bound.binding(self.device(), value.storage);
-        let binding = binding.ok_or_else(|| not_readable(value))?;
+        let binding = self.binding(value)?;
         let (queue, offset) = (self.backend.queue(), binding.offset + span.start);
         Ok(queue.read(&binding.buffer, offset, span.len())?.wait()?)
-    }
-}
-
-fn not_readable(value: &Value) -> RunError {
-    RunError::NotReadable {
-        index: value.storage.index(),
-        reason: "its storage has no plain memory on the device",
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Bytes that cross between devices go through host memory, so the host has to wait for them. To
 //! keep all devices busy meanwhile, a run is queued only up to its first such wait. Later runs are
-//! queued up to the first device that an earlier run still needs. When as many runs are in flight as
-//! there are devices, the host waits for the bytes that are estimated to arrive first. So with the
-//! layers of a model on several devices, each device works on a run of its own.
+//! queued up to the first device that an earlier run still needs. When as many runs are in flight
+//! as there are devices, the host waits for the bytes that are estimated to arrive first. So with
+//! the layers of a model on several devices, each device works on a run of its own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -203,8 +203,8 @@ impl<'g> Finder<'g> {
         groups
     }
 
-    /// By node of a group that ends at position `last`, whether its result has to be written; `None`
-    /// if the nodes cannot run as one kernel.
+    /// By node of a group that ends at position `last`, whether its result has to be written;
+    /// `None` if the nodes cannot run as one kernel.
     fn kept(&self, nodes: &[NodeRef<'g>], last: usize) -> Option<Vec<bool>> {
         let mut kept = Vec::with_capacity(nodes.len());
         for (i, &node) in nodes.iter().enumerate() {

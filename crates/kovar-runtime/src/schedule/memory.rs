@@ -101,8 +101,7 @@ pub(crate) fn lies_in_arena(graph: &Graph, placement: &Placement, replica: &Repl
 /// Gives a slot to every replica that lives within a run.
 ///
 /// # Errors
-/// [`PlaceError::TooLarge`] for a storage, or a state at its home, that no buffer of its device can
-/// hold.
+/// [`PlaceError::TooLarge`] for a storage that no buffer of its device can hold.
 pub(crate) fn plan(
     inputs: Inputs<'_>,
     liveness: &Liveness,
@@ -114,9 +113,10 @@ pub(crate) fn plan(
         start: 0,
         end: liveness.nodes().len().saturating_sub(1),
     };
-    let mut replicas: Vec<&Replica> = schedule.replicas.iter().collect();
-    replicas.sort_by_key(|replica| (replica.storage, replica.device));
-    let mut slots = Vec::with_capacity(replicas.len());
+    let mut in_arenas: Vec<&Replica> = schedule.replicas.iter().collect();
+    in_arenas.retain(|replica| lies_in_arena(graph, placement, replica));
+    in_arenas.sort_by_key(|replica| (replica.storage, replica.device));
+    let mut slots = Vec::with_capacity(in_arenas.len());
     let mut arenas = Vec::with_capacity(devices.len());
     for (device, backend) in devices.numbered() {
         let info = backend.info();
@@ -124,12 +124,8 @@ pub(crate) fn plan(
         let max = info.max_buffer_bytes / alignment * alignment;
         let mut ids = Vec::new();
         let mut requests = Vec::new();
-        for replica in replicas.iter().filter(|replica| replica.device == device) {
+        for replica in in_arenas.iter().filter(|replica| replica.device == device) {
             let storage = &graph.storages()[replica.storage.index()];
-            let in_arena = lies_in_arena(graph, placement, replica);
-            if !in_arena && storage.kind != StorageKind::State {
-                continue;
-            }
             let rounded = storage.bytes.checked_next_multiple_of(alignment);
             let Some(bytes) = rounded.filter(|&bytes| bytes <= max) else {
                 return Err(PlaceError::TooLarge {
@@ -139,12 +135,10 @@ pub(crate) fn plan(
                     max: info.max_buffer_bytes,
                 });
             };
-            if in_arena {
-                let reuse = inputs.policy.reuse_memory;
-                let lifetime = if reuse { replica.lifetime } else { whole_run };
-                ids.push(replica.storage);
-                requests.push(Request { lifetime, bytes });
-            }
+            let reuse = inputs.policy.reuse_memory;
+            let lifetime = if reuse { replica.lifetime } else { whole_run };
+            ids.push(replica.storage);
+            requests.push(Request { lifetime, bytes });
         }
         let (packed, mut chunks) = pack(&requests, max);
         if chunks.is_empty() && !ids.is_empty() {

@@ -10,6 +10,7 @@ mod transfer;
 mod weight_uses;
 
 pub(crate) use scheduler::schedule;
-pub use segment::{Action, Lifetime, Replica, Schedule, Segment, Upload};
+pub(crate) use segment::Action;
+pub use segment::{Lifetime, Replica, Schedule, Segment, Upload};
 pub use transfer::{Copy, Limit};
 pub(crate) use weight_uses::{WeightUses, weight_uses};

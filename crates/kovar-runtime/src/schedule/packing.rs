@@ -55,9 +55,9 @@ pub fn lower_bound(requests: &[Request]) -> usize {
         .unwrap_or(0)
 }
 
-/// Finds slots for `requests`, none of which is larger than `max_chunk`. Tries two orders, the larger
-/// first and the earlier first, and takes the one that needs fewer bytes. Returns the slots and the
-/// sizes of the chunks.
+/// Finds slots for `requests`, none of which is larger than `max_chunk`. Tries two orders, the
+/// larger first and the earlier first, and takes the one that needs fewer bytes. Returns the slots
+/// and the sizes of the chunks.
 ///
 /// Greedy best fit: a request goes into the smallest gap that no request of an overlapping
 /// lifetime uses (Pisarchyk and Lee 2020, "greedy by size").

@@ -69,7 +69,7 @@ pub struct Upload {
 
 /// What a run queues on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Queue a copy's read on the device that has the bytes.
     Read(usize),
     /// Wait for a copy's bytes and queue their write on the device that needs them.
@@ -97,7 +97,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// What a run queues after the inputs were written, in order.
-    pub fn actions(&self) -> Vec<Action> {
+    pub(crate) fn actions(&self) -> Vec<Action> {
         // By segment, what comes just before it and just after it.
         let mut before = vec![Vec::new(); self.segments.len() + 1];
         let mut after = vec![Vec::new(); self.segments.len()];
@@ -129,7 +129,7 @@ impl Schedule {
     }
 
     /// One line for each segment, upload, copy and replica.
-    pub fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
+    pub(crate) fn dump(&self, graph: &Graph, devices: &[Arc<dyn Backend>]) -> String {
         let mut text = format!("segments: {}\n", self.segments.len());
         for (i, segment) in self.segments.iter().enumerate() {
             let first = segment.nodes.first().map_or(0, |id| id.index());

@@ -2,8 +2,8 @@
 //!
 //! Every device that accesses a storage has a replica of it. A node makes the bytes that it writes
 //! valid in the replica of its device and stale in all others. Stale bytes that it reads are copied
-//! in first, and so are stale bytes between those that it writes. So a range is copied once for each
-//! destination and version, and a new version keeps the bytes that its writer does not write.
+//! in first, and so are stale bytes between those that it writes. So a range is copied once for
+//! each destination and version, and a new version keeps the bytes that its writer does not write.
 
 use std::ops::Range;
 
@@ -126,8 +126,9 @@ impl StorageReplicas {
         &mut self.0[at]
     }
 
-    /// Makes `bytes` (only those within `limit`, if there is one) valid on `device` before `segment`
-    /// by adding to `copies`. Bytes that are valid nowhere were never written and stay undefined.
+    /// Makes `bytes` (only those within `limit`, if there is one) valid on `device` before
+    /// `segment` by adding to `copies`. Bytes that are valid nowhere were never written and stay
+    /// undefined.
     pub(crate) fn fetch(
         &mut self,
         storage: StorageId,

@@ -64,7 +64,8 @@ pub enum SessionError {
         /// The weight's name.
         name: String,
     },
-    /// A weight, or a state of an earlier plan, that the session has with another dtype or other dims.
+    /// A weight, or a state of an earlier plan, that the session has with another dtype or other
+    /// dims.
     #[error(
         "the graph takes {kind} `{name}` as {wanted_dtype} {wanted}, the session has it as \
          {found_dtype} {found}"

@@ -25,9 +25,9 @@ pub(crate) use session_core::{RunGuard, SessionCore};
 use states::State;
 pub use states::StateInfo;
 
-/// Devices, weights and states. The plans of a session share its weights, which each device prepares
-/// once, its states, by name, and one arena of activation memory for each device. So one run uses a
-/// session at a time. Clones refer to the same session.
+/// Devices, weights and states. The plans of a session share its weights, which each device
+/// prepares once, its states, by name, and one arena of activation memory for each device. So one
+/// run uses a session at a time. Clones refer to the same session.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) core: Arc<SessionCore>,
@@ -79,8 +79,8 @@ impl Session {
         &self.core.homes
     }
 
-    /// Adds a weight: `bytes` are the contiguous elements of a tensor of `dtype` and `dims`. A device
-    /// prepares its own form of it when the first plan that reads it is compiled.
+    /// Adds a weight: `bytes` are the contiguous elements of a tensor of `dtype` and `dims`. A
+    /// device prepares its own form of it when the first plan that reads it is compiled.
     ///
     /// # Errors
     /// [`SessionError::DuplicateWeight`], [`SessionError::WeightShape`],

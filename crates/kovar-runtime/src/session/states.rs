@@ -50,8 +50,8 @@ impl States {
             .ok_or_else(|| SessionError::UnknownState { name: name.into() })
     }
 
-    /// Verifies that the states that `graph` has in common with earlier plans have the same dtype and
-    /// dims.
+    /// Verifies that the states that `graph` has in common with earlier plans have the same dtype
+    /// and dims.
     pub(crate) fn check(&self, graph: &Graph) -> Result<(), SessionError> {
         let storages = graph.storages().iter();
         let mut states = storages.filter(|storage| storage.kind == StorageKind::State);
@@ -61,8 +61,8 @@ impl States {
         })
     }
 
-    /// The memory of each state of `graph`, set to zero when a plan first uses it. If that fails, the
-    /// new states are dropped.
+    /// The memory of each state of `graph`, set to zero when a plan first uses it. If that fails,
+    /// the new states are dropped.
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,

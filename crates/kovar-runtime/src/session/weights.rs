@@ -116,8 +116,8 @@ impl Weights {
         Ok(self.weights[self.find(name)?].host.clone())
     }
 
-    /// Each device's form of each weight that its segments read, prepared at its first use. A form is
-    /// kept once its device has finished preparing it.
+    /// Each device's form of each weight that its segments read, prepared at its first use. A form
+    /// is kept once its device has finished preparing it.
     pub(crate) fn prepare(
         &mut self,
         graph: &Graph,

@@ -41,8 +41,8 @@ fn groups(plan: &Plan) -> Vec<(&'static str, std::ops::Range<usize>, Vec<bool>)>
         .collect()
 }
 
-/// Runs a graph on a device that fuses all it can, compares the results with those of one that fuses
-/// nothing, and returns the groups.
+/// Runs a graph on a device that fuses all it can, compares the results with those of one that
+/// fuses nothing, and returns the groups.
 fn fused(graph: &Graph) -> Vec<(&'static str, std::ops::Range<usize>, Vec<bool>)> {
     let plan = agrees(graph, fusing_all(), Homes::all_on(device(0)));
     groups(&plan)
@@ -262,11 +262,11 @@ fn an_observer_cannot_read_what_is_only_within_a_group() {
     let mut seen = 0;
     let mut observer = |evaluated: &kovar_runtime::ObservedSegment<'_>| {
         let read = |value| evaluated.read(g.value(value).unwrap());
-        assert!(matches!(read(sum), Err(RunError::NotReadable { .. })));
+        assert!(matches!(read(sum), Err(RunError::NotInMemory { .. })));
         assert!(read(a).is_ok() && read(b).is_ok());
         assert_eq!(read(y).unwrap()[..4], 2f32.to_le_bytes());
         let replaced = evaluated.replace(g.value(sum).unwrap(), &[0; 32]);
-        assert!(matches!(replaced, Err(RunError::NotReadable { .. })));
+        assert!(matches!(replaced, Err(RunError::NotInMemory { .. })));
         seen += 1;
         ControlFlow::Continue(())
     };

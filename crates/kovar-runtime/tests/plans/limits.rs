@@ -2,12 +2,12 @@
 
 use kovar_core::{DType, Graph, ValueId};
 use kovar_runtime::{
-    CompileError, Homes, PlaceError, Policy, Session, SessionError, UnknownDevice, place_layers,
-    place_states,
+    CompileError, Homes, PlaceError, Policy, Session, SessionError, UnknownDevice, forecast,
+    place_layers, place_states,
 };
 use kovar_testkit::simulated::SimulatedOptions;
 
-use crate::world::{World, agrees, device, without};
+use crate::world::{World, add_to, agrees, device, without};
 
 const SIDE: usize = 16;
 const SQUARE: u64 = 4 * (SIDE * SIDE) as u64;
@@ -188,4 +188,82 @@ fn homes_on_a_device_that_is_not_there_are_refused() {
             assert_eq!(error, PlaceError::UnknownDevice(absent.clone()));
         }
     }
+}
+
+/// `x + 1` on the second device in a state of `n` elements, which the first device cannot hold in
+/// buffers of `max` bytes.
+fn placed_state(n: usize, max: usize) -> (Graph, Vec<SimulatedOptions>) {
+    let mut graph = Graph::new();
+    let x = graph.input("x", DType::F32, &[n]).unwrap();
+    let s = graph.state("s", DType::F32, &[n]).unwrap();
+    add_to(&mut graph, s, x);
+    let small = SimulatedOptions {
+        max_buffer_bytes: max,
+        ..without("a", &["add"])
+    };
+    (graph, vec![small, without("b", &[])])
+}
+
+#[test]
+fn a_state_beyond_the_buffers_of_the_default_home_moves_to_the_device_that_uses_it() {
+    let (graph, devices) = placed_state(1000, 256);
+    let homes = Homes::all_on(device(0));
+    let world = World::new(&graph, devices.clone(), homes.clone());
+    let found = world.session.devices();
+    let policy = Policy::default();
+    let homes = place_states(&graph, found, homes, &policy).unwrap();
+    agrees(&graph, devices.clone(), homes);
+    let homes = Homes::all_on(device(0)).budget(device(0), 1 << 20);
+    let homes = place_layers(&[&graph], found, homes, &policy).unwrap();
+    let homes = place_states(&graph, found, homes, &policy).unwrap();
+    agrees(&graph, devices, homes);
+}
+
+#[test]
+fn a_state_beyond_the_buffers_of_its_home_is_refused_before_anything_is_allocated() {
+    let (placed, devices) = placed_state(1000, 256);
+    let mut unused = Graph::new();
+    let x = unused.input("x", DType::F32, &[4]).unwrap();
+    let y = unused.scale(x, 2.0).unwrap();
+    unused.set_output(y, "y").unwrap();
+    unused.state("s", DType::F32, &[1000]).unwrap();
+    for graph in [placed, unused] {
+        let world = World::new(&graph, devices.clone(), Homes::all_on(device(0)));
+        let expected = PlaceError::TooLarge {
+            storage: "s".into(),
+            bytes: 4000,
+            device: "a".into(),
+            max: 256,
+        };
+        let error = forecast(&graph, &world.session, &Policy::default()).unwrap_err();
+        assert_eq!(error, expected.clone().into());
+        assert_eq!(world.compile(&graph).unwrap_err(), expected.into());
+        assert_eq!(world.devices[0].allocated_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_state_may_take_a_whole_buffer_that_is_not_a_multiple_of_the_alignment() {
+    let (graph, mut devices) = placed_state(60, 250);
+    devices.truncate(1);
+    devices[0] = SimulatedOptions {
+        max_buffer_bytes: 250,
+        alignment: 64,
+        ..without("a", &[])
+    };
+    let mut fitting = Graph::new();
+    let s = fitting.state("s", DType::F32, &[60]).unwrap();
+    let part = fitting.slice(s, 0, 0..4).unwrap();
+    let y = fitting.scale(part, 2.0).unwrap();
+    fitting.set_output(y, "y").unwrap();
+    let homes = || Homes::all_on(device(0));
+    World::new(&fitting, devices.clone(), homes())
+        .compile(&fitting)
+        .unwrap();
+    // The input of the same size lies in an arena.
+    let error = World::new(&graph, devices, homes())
+        .compile(&graph)
+        .unwrap_err();
+    let message = "`x` takes 256 bytes, the largest buffer of a has 250";
+    assert_eq!(error.to_string(), message);
 }

@@ -176,6 +176,25 @@ fn what_keeps_a_node_off_its_fastest_device_is_the_reason() {
     let found = reasons(on_cpu.clone().budget(gpu, 1), &|_| {});
     let (joins, moved) = (PlacementReason::SavesCopies, PlacementReason::Budget);
     assert_eq!(found, [joins.clone(), joins, moved]);
+    // The budget moves the nodes to a device that the preference allows, the preference excludes
+    // the fastest one.
+    let slow = |id| SimulatedOptions {
+        kind: DeviceKind::Gpu,
+        latency_ns: 1e6,
+        ..without(id, &[])
+    };
+    let devices = vec![pair().remove(0), slow("gpu0"), slow("gpu1")];
+    let graph = products(64);
+    let world = World::new(&graph, devices, on_cpu.clone().budget(gpu, 1));
+    let mut policy = Policy::default();
+    policy.preference = Preference::Gpu;
+    let plan = compile(&graph, &world.session, &policy).unwrap();
+    for node in plan.explain() {
+        assert_eq!(
+            (node.device, node.why),
+            (device(2), PlacementReason::Preferred)
+        );
+    }
     let pattern = "*".to_owned();
     let found = reasons(on_cpu.pin(&pattern, cpu), &|_| {});
     assert_eq!(found, three(PlacementReason::Pinned { pattern }));
@@ -253,7 +272,7 @@ fn later_nodes_work_on_what_an_observer_puts_in_the_place_of_a_result() {
     let mut z = [0; 24];
     outputs.read(plan.output("z").unwrap(), &mut z).unwrap();
     assert_eq!(floats(&z), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
-    assert!(matches!(refused, Some(RunError::NotReadable { .. })));
+    assert!(matches!(refused, Some(RunError::OutputSize { .. })));
 }
 
 #[test]

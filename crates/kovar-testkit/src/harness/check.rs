@@ -104,7 +104,7 @@ fn found<'a>(placement: &Placement, after: &'a [Vec<u8>], storage: StorageId) ->
 /// Marks the bytes of the elements that a node writes.
 fn mark(value: &Value, elements: Option<&[bool]>, bytes: &mut [bool]) {
     let (len, unit) = (value.dtype.block_len(), value.dtype.block_bytes());
-    for (i, start) in value.block_offsets().into_iter().enumerate() {
+    for (i, start) in value.block_offsets().enumerate() {
         if elements.is_none_or(|elements| elements.get(i * len) == Some(&true)) {
             bytes[start..start + unit].fill(true);
         }

@@ -3,9 +3,9 @@
 //! Weights go through `prepare`. Every other storage lies between guard bands of a known pattern:
 //! temporaries and outputs together in one arena, as the runtime has them, inputs and states in
 //! buffers of their own. Bytes that no fill covers are 0xFF, NaN in every float dtype. After a run
-//! all buffers are read back: results are compared, and every byte that is not part of a result must
-//! be unchanged. Then everything is set up again and the same program runs a second time: it must
-//! leave the same bytes.
+//! all buffers are read back: results are compared, and every byte that is not part of a result
+//! must be unchanged. Then everything is set up again and the same program runs a second time: it
+//! must leave the same bytes.
 
 mod check;
 mod placement;
@@ -31,7 +31,8 @@ pub enum Outcome {
     Passed {
         /// The error to the oracle; the largest if there are several results.
         nmse: f64,
-        /// The ratio of the error to its limit, from 0 to 1; the largest if there are several results.
+        /// The ratio of the error to its limit, from 0 to 1; the largest if there are several
+        /// results.
         limit_share: f64,
     },
     /// Wrong.
@@ -162,8 +163,8 @@ pub enum Operands {
     /// Weights are prepared from host memory of any alignment, the rest is allocated and written.
     #[default]
     Allocated,
-    /// Weights are prepared from odd addresses, where tensors of a mapped file may lie, and the rest
-    /// is imported from such.
+    /// Weights are prepared from odd addresses, where tensors of a mapped file may lie, and the
+    /// rest is imported from such.
     Imported,
 }
 

@@ -49,7 +49,7 @@ pub fn planted(fault: PlantedFault) -> SimulatedDevice {
 fn spoil(fault: PlantedFault, launched: &Launched<'_>) {
     let node = launched.nodes().next().unwrap();
     let output = node.output();
-    let units = output.block_offsets();
+    let units: Vec<usize> = output.block_offsets().collect();
     let last = units.len() - 1;
     // Calls `change` with the buffer of the result and the result's first byte in it.
     let change = |change: &dyn Fn(&mut [u8], usize)| launched.with(node, output, change).unwrap();

@@ -25,8 +25,8 @@ impl PipelineCache {
         let path = folder.join(format!("{key}_{driver:016x}"));
         let data = fs::read(&path).ok();
         let scope = device.push_error_scope(::wgpu::ErrorFilter::Validation);
-        // SAFETY: the file's name identifies this driver, and only `save` writes the file, with data
-        // from the driver. wgpu checks its header, and drivers check their own.
+        // SAFETY: the file's name identifies this driver, and only `save` writes the file, with
+        // data from the driver. wgpu checks its header, and drivers check their own.
         let cache = unsafe {
             device.create_pipeline_cache(&::wgpu::PipelineCacheDescriptor {
                 label: Some("kovar"),

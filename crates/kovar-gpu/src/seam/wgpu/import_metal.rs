@@ -54,8 +54,8 @@ impl Importer {
         let release = RcBlock::new(move |_: NonNull<c_void>, _: usize| {
             let _ = &kept;
         });
-        // SAFETY: the pages hold bytes that the block keeps mapped. The device only reads them. wgpu
-        // gets the buffer with its own size and usages, initialised.
+        // SAFETY: the pages hold bytes that the block keeps mapped. The device only reads them.
+        // wgpu gets the buffer with its own size and usages, initialised.
         unsafe {
             let hal = device.as_hal::<::wgpu::hal::api::Metal>()?;
             let raw = hal

@@ -9,7 +9,8 @@ const EXTENSION: &CStr = ash::ext::external_memory_host::NAME;
 const HANDLE: vk::ExternalMemoryHandleTypeFlags =
     vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
 
-/// Memory is mapped in pages of at least this size, so whole pages around any bytes can be imported.
+/// Memory is mapped in pages of at least this size, so whole pages around any bytes can be
+/// imported.
 const PAGE: u64 = 4096;
 
 /// If the first element lies at a multiple of this, elements of any dtype lie at multiples of their
@@ -25,8 +26,8 @@ pub(in crate::seam) struct Importer {
 
 /// Whether the driver lists the extension.
 pub(super) fn offered(adapter: &::wgpu::Adapter) -> bool {
-    // A discrete GPU would read the host's pages over its bus, so it gets copies. Moreover, NVIDIA's
-    // driver (580.159) refuses pages of mapped files and then all larger allocations.
+    // A discrete GPU would read the host's pages over its bus, so it gets copies. Moreover,
+    // NVIDIA's driver (580.159) refuses pages of mapped files and then all larger allocations.
     let shares_memory = matches!(
         adapter.get_info().device_type,
         ::wgpu::DeviceType::IntegratedGpu | ::wgpu::DeviceType::Cpu
@@ -120,8 +121,8 @@ impl Importer {
         }
         let pointer = (address - start) as *mut c_void;
         // SAFETY: the pages hold bytes that live as long as `Release`, so they stay mapped. The
-        // device only reads them, as the buffer's usages say. wgpu gets the buffer with its own size
-        // and usages, initialised.
+        // device only reads them, as the buffer's usages say. wgpu gets the buffer with its own
+        // size and usages, initialised.
         unsafe {
             let hal = device.as_hal::<::wgpu::hal::api::Vulkan>()?;
             let raw = hal.raw_device();
