@@ -4,7 +4,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::hints;
 
@@ -25,12 +29,37 @@ pub fn start_log(verbose: u8) {
         2 => "debug",
         _ => "trace",
     };
-    let filter = log_variable().unwrap_or_else(|| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let chosen = log_variable();
+    let only_warnings = verbose == 0 && chosen.is_none();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(chosen.unwrap_or_else(|| EnvFilter::new(level)))
         .with_writer(io::stderr)
-        .with_target(verbose > 1)
-        .init();
+        .with_target(verbose > 1);
+    if only_warnings {
+        log.event_format(Warnings).init();
+    } else {
+        log.init();
+    }
+}
+
+/// The form of warnings that are not part of a log.
+struct Warnings;
+
+impl<S, N> FormatEvent<S, N> for Warnings
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        to.write_str("warning: ")?;
+        context.format_fields(to.by_ref(), event)?;
+        writeln!(to)
+    }
 }
 
 /// The filter in `KOVAR_LOG`; `None` if it is empty, or with a warning if it is invalid.
@@ -143,10 +172,22 @@ pub fn with_causes(error: &anyhow::Error) -> String {
         if !text.is_empty() {
             text.push_str(": ");
         }
-        text.push_str(&message);
+        text.push_str(&shortened(&message));
         last = message;
     }
     text
+}
+
+/// The most characters of one message that are shown: a damaged file may have names of any length.
+const MAX_MESSAGE: usize = 1000;
+
+fn shortened(message: &str) -> String {
+    let more = message.chars().count().saturating_sub(MAX_MESSAGE);
+    let kept = message.chars().take(MAX_MESSAGE).collect();
+    if more == 0 {
+        return kept;
+    }
+    format!("{kept}.. ({more} more characters)")
 }
 
 #[cfg(test)]
@@ -154,6 +195,17 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn long_messages_are_cut() {
+        let error = anyhow::anyhow!("key {:?} is wrong", "\u{e9}".repeat(70_000));
+        let text = with_causes(&error.context("cannot open m.gguf"));
+        assert!(
+            text.starts_with("cannot open m.gguf: key \"\u{e9}"),
+            "{text}"
+        );
+        assert!(text.ends_with(".. (69015 more characters)"), "{text}");
+    }
 
     #[test]
     fn control_characters_are_escaped() {

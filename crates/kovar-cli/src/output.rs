@@ -3,17 +3,17 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde::Serialize;
 
 /// Writes `text` to stdout and flushes it.
 ///
 /// # Errors
 /// Stdout is closed or full.
-pub fn write(text: &str) -> io::Result<()> {
+pub fn write(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write to stdout")
 }
 
 /// Writes `value` to stdout as one line of JSON.
@@ -23,7 +23,7 @@ pub fn write(text: &str) -> io::Result<()> {
 pub fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(value)?;
     text.push('\n');
-    Ok(write(&text)?)
+    write(&text)
 }
 
 /// `bytes` as text; bytes of incomplete characters are shown as `<0x9F>`.

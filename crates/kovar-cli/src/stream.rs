@@ -1,6 +1,5 @@
 //! Runs a generation with the text on stdout, progress on stderr, and cancellation by Ctrl-C.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ pub fn stream(
 ) -> anyhow::Result<Generation> {
     let mut listening = None;
     let mut bar: Option<ProgressBar> = None;
-    let mut failure: Option<io::Error> = None;
+    let mut failure: Option<anyhow::Error> = None;
     let mut prefix = shown;
     // Whether the current line of stdout has text.
     let mut is_in_line = false;
@@ -65,7 +64,7 @@ pub fn stream(
         bar.finish_and_clear();
     }
     if let Some(error) = failure {
-        return Err(error.into());
+        return Err(error);
     }
     let is_empty = |generation: &Generation| generation.text.is_empty();
     if is_in_line || (shown.is_some() && result.as_ref().is_ok_and(is_empty)) {

@@ -210,7 +210,7 @@ pub enum GraphError {
         reason: &'static str,
     },
     /// A second storage with the same name and kind.
-    #[error("the graph already has a {kind} named `{name}`")]
+    #[error("the graph already has the {kind} `{name}`")]
     DuplicateName {
         /// The name.
         name: String,

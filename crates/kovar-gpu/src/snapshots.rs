@@ -2,7 +2,7 @@
 //! translated to the Metal shading language and checked against rules. One translation for each
 //! entry point and set of features is kept in `tests/msl`, so that its changes are seen.
 //!
-//! `KOVAR_BLESS=1 cargo test -p kovar-gpu snapshots` updates the kept translations.
+//! `KOVAR_BLESS=1 cargo test -p kovar-gpu --lib snapshots` updates the kept translations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use kovar::quantize::{Mix, Plan, QuantizeError, SplitLimit, TensorRule, plan};
 use kovar::text::architecture::read_architecture;
-use kovar::{ModelFile, ModelFormat};
+use kovar::{DType, ModelFile, ModelFormat};
 use serde::Serialize;
 
 use crate::args::{ModelSource, bytes, mix, whole};
@@ -216,7 +216,9 @@ impl Quantize {
                 .iter()
                 .filter(|t| t.dtype() != t.tensor().dtype())
         };
-        let again = converted().filter(|t| t.tensor().dtype().is_quantized());
+        // F32 holds the elements of every quantised type exactly.
+        let again =
+            converted().filter(|t| t.tensor().dtype().is_quantized() && t.dtype() != DType::F32);
         match again.count() {
             0 => {}
             count => note(format_args!(

@@ -177,7 +177,7 @@ fn layers_go_to_a_gpu_and_to_a_second_one() {
     // One line per plan, not per product (there are 14).
     let reported = three.stderr.matches("matmul (node ").count();
     assert!((1..=4).contains(&reported), "{}", three.stderr);
-    let others = "the same holds for 13 other pins";
+    let others = "the same holds for 13 other storages";
     assert!(three.stderr.contains(others), "{}", three.stderr);
     assert!(three.ok().starts_with("Once upon a time, there was a"));
     let kept = [&generate[..], &simd, &devices, &place, &["--check-plan"]].concat();

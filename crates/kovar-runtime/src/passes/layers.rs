@@ -7,7 +7,8 @@ use kovar_core::backend::{Backend, WeightUse};
 use kovar_core::{Graph, StorageId, StorageKind};
 
 use super::Passes;
-use crate::device::{DeviceId, Devices};
+use crate::device::{DeviceId, DeviceSet, Devices};
+use crate::place::classes::supporting;
 use crate::place::{Homes, Inputs, PlaceError, Policy, layer_of};
 use crate::schedule::memory::{grow_arena, staging_bytes};
 
@@ -18,6 +19,8 @@ const ROUNDS: usize = 8;
 struct Layer<'g> {
     /// `None` for a tensor outside layers.
     name: Option<&'g str>,
+    /// The devices that support the nodes that read them.
+    readers: DeviceSet,
     members: Vec<StorageId>,
 }
 
@@ -41,9 +44,10 @@ impl Reserved {
 ///
 /// Layers are placed in the order of their use. Each layer goes as a whole to the first device that
 /// has room for it besides the activation memory of all graphs and the weights that several devices
-/// read. When a device is full, the layers that follow go to the next one. Pinned tensors go where
-/// they are pinned, and count there. Layers that fit nowhere stay on the default device. The first
-/// graph names the weights and states. Streamed weights take activation memory only.
+/// read. When a device is full, the layers that follow go to the next one. Tensors that not all
+/// devices can read go to the first one that can. Pinned tensors go where they are pinned, and
+/// count there. Layers that fit nowhere stay on the default device. The first graph names the
+/// weights and states. Streamed weights take activation memory only.
 ///
 /// # Errors
 /// See [`PlaceError`].
@@ -117,6 +121,7 @@ fn fill(
             _ => storage.bytes.max(1) as u64,
         }
     };
+    let (all, readers) = (all_devices(devices.len()), readers(graph, devices));
     let mut layers: Vec<Layer<'_>> = Vec::new();
     for id in in_order_of_use(graph) {
         let storage = &graph.storages()[id.index()];
@@ -126,12 +131,14 @@ fn fill(
             }
             continue;
         }
-        let name = layer_of(&storage.name);
-        let same = name.and_then(|_| layers.iter_mut().find(|layer| layer.name == name));
-        match same {
+        let (name, readers) = (layer_of(&storage.name), readers[id.index()]);
+        let mut known = layers.iter_mut();
+        let same = known.find(|layer| (layer.name, layer.readers) == (name, readers));
+        match same.filter(|_| name.is_some()) {
             Some(layer) => layer.members.push(id),
             None => layers.push(Layer {
                 name,
+                readers,
                 members: vec![id],
             }),
         }
@@ -142,14 +149,16 @@ fn fill(
             let sizes = layer.members.iter();
             sizes.map(|&id| bytes_on(id, devices.at(device))).sum()
         };
-        let from = if layer.name.is_some() { first } else { 0 };
-        let mut candidates = DeviceId::all(devices.len()).skip(from);
+        let in_order = layer.name.is_some() && layer.readers == all;
+        let from = if in_order { first } else { 0 };
+        let readers = layer.readers.iter();
+        let mut candidates = readers.filter(|device| device.index() >= from);
         let fits =
             |device: &DeviceId| room[device.index()].is_none_or(|room| size(*device) <= room);
         let Some(device) = candidates.find(fits) else {
             continue;
         };
-        if layer.name.is_some() {
+        if in_order {
             first = device.index();
         }
         if let Some(room) = &mut room[device.index()] {
@@ -161,6 +170,27 @@ fn fill(
         }
     }
     homes
+}
+
+fn all_devices(n: usize) -> DeviceSet {
+    let mut all = DeviceSet::default();
+    DeviceId::all(n).for_each(|device| all.insert(device));
+    all
+}
+
+/// By storage, the devices that support all nodes that read it; all devices if there are none.
+fn readers(graph: &Graph, devices: &[Arc<dyn Backend>]) -> Vec<DeviceSet> {
+    let all = all_devices(devices.len());
+    let mut readers = vec![all; graph.storages().len()];
+    for node in graph.node_refs() {
+        let (supporting, _) = supporting(devices, node);
+        for input in node.inputs() {
+            let readers = &mut readers[input.storage.index()];
+            *readers = readers.and(supporting);
+        }
+    }
+    let or_all = |set: DeviceSet| if set.is_empty() { all } else { set };
+    readers.into_iter().map(or_all).collect()
 }
 
 /// The weights and states that nodes access, by first access.

@@ -41,7 +41,7 @@ pub(super) fn fit_budgets(
     };
     let mut passes = fit.search()?;
     check_states(graph, &passes, &session.devices)?;
-    report_rejected_pins(&passes.placement, policy)?;
+    report_rejected_pins(&passes.placement, session, policy)?;
     passes.is_spilled = fit.cutoffs.iter().any(|&cutoff| cutoff != usize::MAX);
     Ok(passes)
 }
@@ -146,8 +146,12 @@ impl Fit<'_> {
 }
 
 /// Reports the pins that cannot be followed: as an error if pins are strict, otherwise as a warning
-/// for all pins that are rejected for the same reason.
-fn report_rejected_pins(placement: &Placement, policy: &Policy) -> Result<(), PlaceError> {
+/// for all storages for which they are rejected for the same reason, once for each session.
+fn report_rejected_pins(
+    placement: &Placement,
+    session: &SessionCore,
+    policy: &Policy,
+) -> Result<(), PlaceError> {
     let all = placement.rejected_pins();
     if let Some(rejected) = all.first().filter(|_| policy.strict) {
         return Err(rejected.clone().into());
@@ -160,12 +164,13 @@ fn report_rejected_pins(placement: &Placement, policy: &Policy) -> Result<(), Pl
             continue;
         }
         let later = all[at + 1..].iter();
+        let mut warning = rejected.to_string();
         match later.filter(|later| alike(later, rejected)).count() {
-            0 => tracing::warn!("{rejected}"),
-            more => tracing::warn!(
-                "{rejected}; the same holds for {}",
-                plural(more, "other pin")
-            ),
+            0 => {}
+            more => warning += &format!("; the same holds for {}", plural(more, "other storage")),
+        }
+        if session.is_first(&warning) {
+            tracing::warn!("{warning}");
         }
     }
     Ok(())

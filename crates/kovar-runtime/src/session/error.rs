@@ -102,13 +102,15 @@ pub enum SessionError {
         memory: u64,
     },
     /// A state that no compiled plan has.
-    #[error("the session has no state named `{name}`")]
+    #[error(
+        "the session has no state named `{name}`; a state is made with the first plan that has it"
+    )]
     UnknownState {
         /// The name.
         name: String,
     },
     /// Bytes that a state does not have.
-    #[error("state `{name}` has {bytes} bytes, not {len} from byte {start} on")]
+    #[error("state `{name}` has {bytes} bytes; {len} bytes from byte {start} on are not all in it")]
     StateRange {
         /// The state's name.
         name: String,

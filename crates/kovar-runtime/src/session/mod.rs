@@ -142,7 +142,8 @@ impl Session {
         Ok(done?)
     }
 
-    /// Reads the bytes of a state from byte `start` on, as the runs so far left them.
+    /// Reads the bytes of a state from byte `start` on, as the runs so far left them. The first
+    /// plan that has a state makes it.
     ///
     /// # Errors
     /// [`SessionError::UnknownState`], [`SessionError::StateRange`], [`SessionError::Busy`], a

@@ -1,5 +1,6 @@
 //! What all clones of a session, and its plans, share.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -20,6 +21,7 @@ pub(crate) struct SessionCore {
     states: Mutex<States>,
     /// The thread that has the [`RunGuard`].
     holder: Mutex<Option<ThreadId>>,
+    warnings: Mutex<HashSet<String>>,
 }
 
 /// The right to run and to use the activation memory; one thread has it at a time.
@@ -48,6 +50,7 @@ impl SessionCore {
             weights: Mutex::default(),
             states: Mutex::default(),
             holder: Mutex::default(),
+            warnings: Mutex::default(),
             devices,
         }
     }
@@ -75,6 +78,11 @@ impl SessionCore {
             state.failed = state.wait_until_idle(&self.devices).err();
         }
         Ok(guard)
+    }
+
+    /// Whether a warning is given for the first time.
+    pub(crate) fn is_first(&self, warning: &str) -> bool {
+        lock(&self.warnings).insert(warning.to_owned())
     }
 
     pub(crate) fn weights(&self) -> MutexGuard<'_, Weights> {

@@ -299,3 +299,18 @@ fn what_queues_hold_for_transfers_counts_in_the_budget() {
     };
     assert_eq!(over.staging, 300);
 }
+
+#[test]
+fn tensors_that_a_device_cannot_read_are_not_placed_there() {
+    let graph = layers(2);
+    // The states are read by `add`.
+    let devices = || vec![without("a", &["add"]), without("b", &[])];
+    let homes = Homes::all_on(device(0)).budget(device(0), 1 << 20);
+    let world = World::new(&graph, devices(), homes.clone());
+    let policy = Policy::default();
+    let homes = place_layers(&[&graph], world.session.devices(), homes, &policy).unwrap();
+    for (name, home) in homes_of(&graph, &homes) {
+        assert_eq!(home, usize::from(name.ends_with(".s")), "{name}");
+    }
+    agrees(&graph, devices(), homes);
+}

@@ -1,5 +1,6 @@
 mod gpu;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -202,6 +203,9 @@ impl Bench {
     fn profiled(&self, model: &mut Model, file: Option<&Path>) -> anyhow::Result<Vec<Timed>> {
         let gpus = Gpus::of(model, "--profile")?;
         gpus.note_others();
+        if let Some(file) = file {
+            File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        }
         model.truncate(0);
         let mut timed = Vec::new();
         if self.n_prompt > 0 {
