@@ -67,7 +67,9 @@ pub struct ThreadPool {
     running: Mutex<()>,
 }
 
-/// The state that a pool's threads share.
+/// The state that a pool's threads share, on cache lines (or pairs of them) of its own: spinning
+/// workers would slow down every write of the caller to a line that they read.
+#[repr(align(128))]
 struct PoolState {
     /// The current job's generation (upper half) and its next chunk (lower half; all ones while
     /// the fields below are being written). Both are in one word, so that a late worker cannot

@@ -325,7 +325,8 @@ fn what_fails_or_is_stopped_leaves_no_file() {
     let error = convert(&file, mix("F16"), &[], &path).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tensor \"w.weight\" does not stay finite as F16"
+        "tensor \"w.weight\" cannot be F16: it has a NaN, an infinity or a number beyond the type's \
+         range"
     );
     let plan = plan(&file, mix("BF16"), &[]).unwrap();
     let stopped = plan.write_file(&path, 1, &mut |_| ControlFlow::Break(()));

@@ -195,7 +195,8 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 fn budget(text: &str) -> Result<(String, u64), String> {
-    let (device, size) = assignment(text).map_err(|_| "expected DEVICE=SIZE")?;
+    let (device, size) =
+        assignment(text).map_err(|_| "expected DEVICE=SIZE, for example gpu0=6GiB")?;
     Ok((device, bytes(&size)?))
 }
 

@@ -32,7 +32,10 @@ pub enum QuantizeError {
         row: usize,
     },
     /// A tensor has infinities or NaNs, or numbers that are too large for its type.
-    #[error("tensor {tensor:?} does not stay finite as {dtype}")]
+    #[error(
+        "tensor {tensor:?} cannot be {dtype}: it has a NaN, an infinity or a number beyond the type's \
+         range"
+    )]
     NotFinite {
         /// Name of the tensor.
         tensor: String,

@@ -118,13 +118,13 @@ impl Plan {
     ) -> Result<Outputs<'_>, RunError> {
         let nodes = self.executable.passes.liveness.nodes().len();
         let _span = tracing::trace_span!("run", nodes).entered();
-        let inputs = self.resolve(inputs)?;
+        self.check_inputs(inputs)?;
         self.check_scalars(scalars)?;
         let mut guard = self.session.acquire().map_err(|_| RunError::Busy)?;
         if let Some(failure) = guard.state.failed.take() {
             return Err(failure.into());
         }
-        match self.queue(&mut guard.state, &inputs, scalars, observer) {
+        match self.queue(&mut guard.state, inputs, scalars, observer) {
             Ok(bound) => Ok(Outputs::new(self, bound, guard)),
             Err(error) => {
                 // The first error is returned; later ones must not reach the next run.
@@ -139,7 +139,7 @@ impl Plan {
     fn queue(
         &self,
         state: &mut RunState,
-        inputs: &[(StorageId, &[u8])],
+        inputs: &[(ValueId, HostSlice<'_>)],
         scalars: &[i32],
         observer: Option<&mut Observer<'_>>,
     ) -> Result<Arc<Bound>, RunError> {
@@ -147,12 +147,18 @@ impl Plan {
         let devices = &self.session.devices;
         let has_copies = !self.schedule().copies.is_empty();
         if observer.is_none() && (has_copies || !state.in_flight.is_empty()) {
+            let inputs = inputs.iter().map(|given| {
+                let (storage, bytes) = self.input_of(given)?;
+                Ok((storage, bytes.to_vec()))
+            });
+            let inputs = inputs.collect::<Result<_, RunError>>()?;
             let run = InFlightRun::new(&self.executable, bound.clone(), inputs, scalars);
             state.in_flight.push(devices, run)?;
             return Ok(bound);
         }
         state.in_flight.finish(devices)?;
-        for &(storage, bytes) in inputs {
+        for given in inputs {
+            let (storage, bytes) = self.input_of(given)?;
             for target in devices.numbered() {
                 Executable::write_input(&bound, target, storage, bytes)?;
             }
@@ -208,46 +214,54 @@ impl Plan {
         Ok(())
     }
 
-    /// The inputs by their storages, each of which is given once, whole.
-    fn resolve<'d>(
+    /// The input storage that a value lies on.
+    fn input_storage(&self, value: ValueId) -> Option<StorageId> {
+        let id = self.graph().values().get(value.index())?.storage;
+        self.executable.inputs.contains(&id).then_some(id)
+    }
+
+    /// The storage of an input and all its bytes.
+    fn input_of<'d>(
         &self,
-        inputs: &[(ValueId, HostSlice<'d>)],
-    ) -> Result<Vec<(StorageId, &'d [u8])>, RunError> {
-        let graph = self.graph();
-        let mut resolved: Vec<(StorageId, &[u8])> = Vec::with_capacity(inputs.len());
-        for (value, data) in inputs {
-            let found = graph.values().get(value.index());
-            let id = found.map(|value| value.storage);
-            let id = id.filter(|id| self.executable.inputs.contains(id));
-            let index = value.index();
-            let id = id.ok_or(RunError::UnknownInput { index })?;
-            let storage = &graph.storages()[id.index()];
-            let name = || storage.name.clone();
-            if resolved.iter().any(|&(given, _)| given == id) {
-                return Err(RunError::DuplicateInput { name: name() });
-            }
-            if let Some(found) = data.dtype().filter(|dtype| *dtype != storage.dtype) {
-                return Err(RunError::InputDType {
-                    name: name(),
-                    dtype: storage.dtype,
-                    found,
-                });
-            }
-            if data.bytes().len() != storage.bytes {
-                return Err(RunError::InputSize {
-                    name: name(),
-                    expected: storage.bytes,
-                    found: data.bytes().len(),
-                });
-            }
-            resolved.push((id, data.bytes()));
+        (value, data): &(ValueId, HostSlice<'d>),
+    ) -> Result<(StorageId, &'d [u8]), RunError> {
+        let (id, index) = (self.input_storage(*value), value.index());
+        let id = id.ok_or(RunError::UnknownInput { index })?;
+        let storage = &self.graph().storages()[id.index()];
+        if let Some(found) = data.dtype().filter(|dtype| *dtype != storage.dtype) {
+            return Err(RunError::InputDType {
+                name: storage.name.clone(),
+                dtype: storage.dtype,
+                found,
+            });
         }
-        let mut inputs = self.executable.inputs.iter();
-        match inputs.find(|&id| !resolved.iter().any(|(given, _)| given == id)) {
-            Some(id) => Err(RunError::MissingInput {
-                name: graph.storages()[id.index()].name.clone(),
-            }),
-            None => Ok(resolved),
+        if data.bytes().len() != storage.bytes {
+            return Err(RunError::InputSize {
+                name: storage.name.clone(),
+                expected: storage.bytes,
+                found: data.bytes().len(),
+            });
+        }
+        Ok((id, data.bytes()))
+    }
+
+    /// Verifies that each input is given once, whole. Allocates nothing unless that fails.
+    fn check_inputs(&self, inputs: &[(ValueId, HostSlice<'_>)]) -> Result<(), RunError> {
+        let name = |id: StorageId| self.graph().storages()[id.index()].name.clone();
+        let is_given = |id: StorageId, inputs: &[(ValueId, HostSlice<'_>)]| {
+            let mut given = inputs.iter();
+            given.any(|(value, _)| self.input_storage(*value) == Some(id))
+        };
+        for (i, given) in inputs.iter().enumerate() {
+            let (id, _) = self.input_of(given)?;
+            if is_given(id, &inputs[..i]) {
+                return Err(RunError::DuplicateInput { name: name(id) });
+            }
+        }
+        let mut all = self.executable.inputs.iter();
+        match all.find(|&&id| !is_given(id, inputs)) {
+            Some(&id) => Err(RunError::MissingInput { name: name(id) }),
+            None => Ok(()),
         }
     }
 

@@ -37,17 +37,16 @@ impl InFlightRun {
     pub(crate) fn new(
         executable: &Arc<Executable>,
         bound: Arc<Bound>,
-        inputs: &[(StorageId, &[u8])],
+        inputs: Vec<(StorageId, Vec<u8>)>,
         scalars: &[i32],
     ) -> Self {
         let tickets = executable.no_tickets();
-        let inputs = inputs.iter().map(|&(id, bytes)| (id, bytes.to_vec()));
         Self {
             ready: vec![0.0; tickets.len()],
             tickets,
             executable: executable.clone(),
             bound,
-            inputs: inputs.collect(),
+            inputs,
             scalars: scalars.to_vec(),
             at: 0,
             begun: DeviceSet::default(),
