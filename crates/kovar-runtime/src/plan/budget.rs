@@ -35,7 +35,6 @@ pub(super) fn fit_budgets(
             ..policy.clone()
         },
         usage,
-        without_arenas: usage.without_arenas(),
         cutoffs: vec![usize::MAX; session.devices.len()],
         searches: vec![0; session.devices.len()],
     };
@@ -74,7 +73,6 @@ struct Fit<'f> {
     /// The same policy without fusion.
     unfused: Policy,
     usage: &'f MemoryUsage,
-    without_arenas: MemoryUsage,
     /// By device, the position of the first node that it gives to others.
     cutoffs: Vec<usize>,
     /// By device, how often its cutoff was searched for.
@@ -83,38 +81,55 @@ struct Fit<'f> {
 
 impl Fit<'_> {
     fn search(&mut self) -> Result<Passes, CompileError> {
+        // The same search as in an empty session, so that a graph that fitted once fits again.
+        let nothing = MemoryUsage::new(self.session.devices.len());
+        if let Ok(passes) = self.search_beside(&nothing, &nothing)
+            && self.over_budget(&passes, self.usage).is_empty()
+        {
+            return Ok(passes);
+        }
+        self.cutoffs.fill(usize::MAX);
+        self.searches.fill(0);
+        self.search_beside(&self.usage.without_arenas(), self.usage)
+    }
+
+    /// Lowers cutoffs until no device exceeds its budget beside `usage`. The first search of a
+    /// device's cutoff counts `least`, the second one `usage`; a third is an error.
+    fn search_beside(
+        &mut self,
+        least: &MemoryUsage,
+        usage: &MemoryUsage,
+    ) -> Result<Passes, CompileError> {
         loop {
             let passes = self.run(self.policy)?;
-            let Some((device, excess)) = self.over_budget(&passes, self.usage).into_iter().next()
-            else {
+            let over = self.over_budget(&passes, usage);
+            let Some((device, excess)) = over.into_iter().next() else {
                 return Ok(passes);
             };
             if self.policy.fuse {
                 let unfused = self.run(&self.unfused)?;
-                if self.over_budget(&unfused, self.usage).is_empty() {
+                if self.over_budget(&unfused, usage).is_empty() {
                     return Ok(unfused);
                 }
             }
             tracing::debug!("{excess}");
-            self.lower_cutoff(device, excess, passes.liveness.nodes().len())?;
+            let counted = match self.searches[device.index()] {
+                0 => least,
+                1 => usage,
+                _ => return Err(excess.into()),
+            };
+            self.lower_cutoff(device, counted, passes.liveness.nodes().len())?;
         }
     }
 
-    /// Lowers the cutoff of a device to the most nodes with which it keeps its budget. The first
-    /// search of a device leaves out the arenas that the session has, so that a graph that fitted
-    /// once fits again; the second one counts them; a third one is an error.
+    /// Lowers the cutoff of a device to the most nodes with which it keeps its budget.
     fn lower_cutoff(
         &mut self,
         device: DeviceId,
-        excess: OverBudget,
+        usage: &MemoryUsage,
         n_nodes: usize,
     ) -> Result<(), CompileError> {
         let at = device.index();
-        let usage = match self.searches[at] {
-            0 => &self.without_arenas,
-            1 => self.usage,
-            _ => return Err(excess.into()),
-        };
         let (mut kept, mut too_many) = (0, self.cutoffs[at].min(n_nodes));
         while kept + 1 < too_many {
             self.cutoffs[at] = kept.midpoint(too_many);

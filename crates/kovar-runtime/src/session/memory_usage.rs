@@ -63,6 +63,11 @@ struct DeviceMemory {
 pub(crate) struct MemoryUsage(Vec<DeviceMemory>);
 
 impl MemoryUsage {
+    /// Nothing on any of `n` devices.
+    pub(crate) fn new(n: usize) -> Self {
+        Self(vec![DeviceMemory::default(); n])
+    }
+
     /// What a session holds.
     pub(crate) fn of(session: &SessionCore, state: &RunState) -> Self {
         let (weights, states) = (session.weights(), session.states());
