@@ -44,10 +44,11 @@ impl Reserved {
 ///
 /// Layers are placed in the order of their use. Each layer goes as a whole to the first device that
 /// has room for it besides the activation memory of all graphs and the weights that several devices
-/// read. When a device is full, the layers that follow go to the next one. Tensors that not all
-/// devices can read go to the first one that can. Pinned tensors go where they are pinned, and
-/// count there. Layers that fit nowhere stay on the default device. The first graph names the
-/// weights and states. Streamed weights take activation memory only.
+/// read. When a device is full, the layers that follow go to the next one. Tensors of a layer that
+/// some device cannot read go together to the first device that can read them and has room. Pinned
+/// tensors go where they are pinned, and count there. Layers that fit nowhere stay on the default
+/// device. The first graph names the weights and states. Streamed weights take activation memory
+/// only.
 ///
 /// # Errors
 /// See [`PlaceError`].
